@@ -1,0 +1,174 @@
+//! Every kind of finding, with its number.
+//!
+//! A number is never reused and never changes its meaning: people put them into scripts. The
+//! hundreds name the subject: 0 files, 1 YAML, 2 containment and hashes, 3 bundle contract,
+//! 4 tensor data, 5 ONNX files, 6 engines, 7 running, 8 comparing.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Stable number of a kind of finding, shown as `VERnnnn`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Code(u16);
+
+impl Code {
+    /// What this kind of finding is, in one phrase.
+    pub fn title(self) -> &'static str {
+        TABLE.iter().find(|(code, _)| *code == self).map_or("unknown code", |(_, title)| title)
+    }
+
+    /// Every code with its title, by number.
+    pub fn all() -> &'static [(Code, &'static str)] {
+        TABLE
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VER{:04}", self.0)
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.strip_prefix("VER")
+            .and_then(|digits| digits.parse().ok())
+            .map(Self)
+            .ok_or_else(|| serde::de::Error::custom(format!("{text:?} is not a diagnostic code")))
+    }
+}
+
+macro_rules! codes {
+    ($($number:literal $name:ident $title:literal;)*) => {
+        $(
+            #[doc = concat!("VER", stringify!($number), ": ", $title, ".")]
+            pub const $name: Code = Code($number);
+        )*
+        const TABLE: &[(Code, &str)] = &[$(($name, $title)),*];
+    };
+}
+
+codes! {
+    1 FILE_NOT_FOUND "a file does not exist";
+    2 FILE_UNREADABLE "a file could not be read";
+    3 FILE_UNWRITABLE "a file could not be written";
+    4 FILE_TOO_LARGE "a file is larger than its kind may be";
+    5 USAGE "the command or call was not understood";
+
+    101 YAML_SYNTAX "the text is not valid YAML";
+    102 YAML_NOT_UTF8 "the file is not UTF-8 text";
+    103 YAML_DUPLICATE_KEY "a key stands twice in one mapping";
+    104 YAML_TOO_COMPLEX "the YAML nests too deep, repeats too much or has too many nodes";
+    105 YAML_WRONG_KIND "a value has the wrong kind (text, number, list, mapping)";
+    106 YAML_MISSING_KEY "a required key is missing";
+    107 YAML_UNKNOWN_ANCHOR "an alias names an anchor that does not exist";
+    108 YAML_NOT_ONE_DOCUMENT "the file does not hold exactly one YAML document";
+    109 YAML_UNKNOWN_KEY "a key is not known here";
+
+    201 PATH_LEAVES_BUNDLE "a path leads out of the bundle";
+    202 PATH_ABSOLUTE "a path is absolute";
+    203 PATH_SYMLINK_LEAVES_BUNDLE "a symbolic link leads out of the bundle";
+    204 PATH_NOT_A_FILE "a path does not name a regular file";
+    205 HASH_MISMATCH "a file does not have the recorded hash";
+    206 HASH_MISSING "a file of the bundle has no recorded hash";
+    207 HASH_MALFORMED "a recorded hash is not a hash";
+    208 FILE_SIZE_MISMATCH "a file does not have the recorded size";
+    209 BUNDLE_NOT_FOUND "no bundle at this path";
+    210 BUNDLE_AMBIGUOUS "a folder holds more than one bundle";
+
+    301 VERSION_MISSING "the bundle does not say which format version it has";
+    302 VERSION_UNSUPPORTED "the bundle has a format version that is not supported";
+    303 NODE_NAME_INVALID "a node or port name is not usable";
+    304 DUPLICATE_PORT "a node has two ports of one name";
+    305 DTYPE_UNKNOWN "a dtype is not known";
+    306 SHAPE_INVALID "a shape is not a list of sizes";
+    307 SHAPE_TOO_LARGE "a shape holds more elements than are allowed";
+    308 BACKEND_UNKNOWN "a backend is not known";
+    309 MODEL_ABSENT "a node has no model to run";
+    310 EDGE_MALFORMED "an edge end is not written `node/port`";
+    311 EDGE_UNKNOWN_END "an edge names a node or port that does not exist";
+    312 EDGE_MISMATCH "the two ends of an edge differ in shape or dtype";
+    313 EDGE_TWICE "an input is fed by more than one edge";
+    314 FLOW_CYCLE "`data_flow` runs in a circle";
+    315 FLOW_ORDER "`data_flow` leads from a later node to an earlier one";
+    316 FEEDBACK_FORWARD "`feedback_flow` leads from an earlier node to a later one";
+    317 PIPELINE_PORT_UNKNOWN "the pipeline lists a port that does not exist";
+    318 INPUT_UNFED "an input is neither fed by an edge nor a pipeline input";
+    319 OUTPUT_UNROUTED "an output leads nowhere";
+    320 INITIAL_VALUE_UNKNOWN "an initial value is for a port that does not exist";
+    321 INITIAL_VALUE_MISMATCH "an initial value differs from its port in shape or dtype";
+    322 INITIAL_VALUE_MISSING "a feedback input has no initial value";
+    323 ELEMENT_NAMES_MISMATCH "element names do not fit the shape";
+    324 FREQUENCY_INVALID "the control frequency is not a positive number";
+    325 PIPELINE_INPUT_ALSO_FED "a pipeline input is also fed by an edge";
+    326 BUNDLE_EMPTY "the bundle has no nodes";
+
+    401 NPY_MALFORMED "the data is not a valid npy array";
+    402 NPZ_MALFORMED "the file is not a valid npz archive";
+    403 SAFETENSORS_MALFORMED "the file is not valid safetensors";
+    404 DTYPE_UNSUPPORTED "a dtype is not supported here";
+    405 TENSOR_TOO_LARGE "a tensor is larger than allowed";
+    406 TENSOR_SIZE_MISMATCH "the data does not fill the shape exactly";
+    407 TENSOR_FILE_KIND "the file name does not say which tensor format it has";
+    408 TENSOR_OUT_OF_BOUNDS "strides reach outside of the data";
+
+    501 ONNX_MALFORMED "the file is not a valid ONNX model";
+    502 ONNX_PORT_MISSING "the model lacks a port that the bundle names";
+    503 ONNX_PORT_MISMATCH "a port of the model differs from the bundle in shape or dtype";
+    504 ONNX_EXTERNAL_DATA "external data of the model is not where or what it should be";
+    505 ONNX_UNFUSABLE "models cannot be merged";
+    506 ONNX_INPUT_UNDECLARED "the model has an input that the bundle does not name";
+
+    601 ENGINE_NOT_FOUND "an engine's library was not found";
+    602 ENGINE_UNUSABLE "an engine's library could not be used";
+    603 ENGINE_UNSUPPORTED_FORMAT "no engine here runs this kind of model";
+    604 ENGINE_LOAD_FAILED "the engine refused the model";
+    605 ENGINE_RUN_FAILED "the engine failed while running the model";
+    606 ENGINE_UNSUPPORTED "the engine does not support something that the model needs";
+    607 ENGINE_BIND_MISMATCH "a buffer does not fit its port";
+    608 DEVICE_UNAVAILABLE "the requested device is not available";
+    609 SHIM_BUILD_FAILED "the TorchScript shim could not be built";
+    610 ENGINE_OUTPUT_MISMATCH "the model returned another count, shape or dtype than declared";
+
+    701 INPUT_MISSING "an input was not given";
+    702 INPUT_UNKNOWN "an input is not known";
+    703 INPUT_DTYPE "an input has the wrong dtype";
+    704 INPUT_SHAPE "an input has the wrong shape";
+    705 STEP_FAILED "a step failed; the state is as it was before";
+    706 FUSION_UNPROVED "merged nodes did not give the same outputs";
+    707 OPTION_INVALID "an option has an impossible value";
+    708 INPUT_NOT_SETTABLE "this input is computed by the pipeline and cannot be set";
+    709 INPUT_DEVICE "an input is not in memory the runtime can read";
+
+    801 COMPARE_SHAPE_DIFFERS "the two tensors differ in shape";
+    802 COMPARE_DTYPE_DIFFERS "the two tensors differ in dtype";
+    803 TOLERANCE_INVALID "a tolerance is not a finite number of at least 0";
+    804 COMPARE_MISSING "a tensor exists on one side only";
+    805 COMPARE_OUTSIDE "values differ by more than the tolerance";
+    806 COMPARE_NOTHING "there was nothing to compare";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_unique_and_ascending() {
+        assert!(TABLE.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+
+    #[test]
+    fn a_code_survives_json() {
+        let json = serde_json::to_string(&HASH_MISMATCH).unwrap();
+        assert_eq!(json, "\"VER0205\"");
+        assert_eq!(serde_json::from_str::<Code>(&json).unwrap(), HASH_MISMATCH);
+    }
+}

@@ -1,0 +1,18 @@
+//! Findings as data.
+//!
+//! Everything Veracity has to say about a user's files, models or inputs is a [`Diagnostic`]: a
+//! stable [`Code`], a severity, a short message, a [`Place`], and hints. A function that cannot go
+//! on returns a [`Refusal`], which holds one or more of them. Showing a diagnostic is the business
+//! of the fronts; this crate never prints.
+
+pub mod codes;
+mod diagnostic;
+mod place;
+mod refusal;
+mod reporter;
+
+pub use codes::Code;
+pub use diagnostic::{Diagnostic, Severity};
+pub use place::{Place, Snippet};
+pub use refusal::{Refusal, Result};
+pub use reporter::Reporter;

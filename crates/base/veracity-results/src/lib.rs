@@ -1,0 +1,17 @@
+//! What a run found, as plain serialisable types with a schema version.
+//!
+//! These types hold no behaviour beyond small accessors: they are what `--format json` prints, what
+//! Python receives and what reports are made from, so a file from last year must still be readable.
+
+mod comparison;
+mod measurement;
+mod timing;
+
+pub use comparison::{Comparison, ComparisonRow, Coverage, Verdict};
+pub use measurement::{
+    Measurement, NonFinite, Percentiles, Tolerance, ULP_BIN_COUNT, Worst, ulp_bin_label,
+};
+pub use timing::{Latency, StepTiming};
+
+/// Version of the JSON that these types make. The major part changes when old readers break.
+pub const SCHEMA_VERSION: &str = "1.0";

@@ -1,0 +1,96 @@
+//! Memory that several engine sessions read and write in turn.
+#![expect(unsafe_code, reason = "one producer and many consumers share the memory of a value")]
+
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+
+use crate::{AlignedBytes, DType, Shape, Tensor};
+
+/// The memory of one value of a pipeline. The session that produces the value and those that
+/// consume it all hold a clone; the memory lives as long as any of them.
+///
+/// Clones alias. Access is therefore `unsafe`, and whoever schedules the sessions (the runtime)
+/// answers for reading and writing in turn.
+#[derive(Clone)]
+pub struct SharedTensor(Arc<Inner>);
+
+struct Inner {
+    dtype: DType,
+    shape: Shape,
+    bytes: UnsafeCell<AlignedBytes>,
+    len: usize,
+    start: *mut u8,
+}
+
+// SAFETY: `start` points into `bytes`, which is `Send`; access through it is `unsafe`, and its
+// contract asks for accesses in turn.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+impl SharedTensor {
+    /// Zeroed memory for a value.
+    pub fn zeros(dtype: DType, shape: Shape) -> Self {
+        let len = shape.elements() * dtype.size();
+        let mut bytes = AlignedBytes::zeroed(len);
+        let start = bytes.as_mut_ptr();
+        Self(Arc::new(Inner { dtype, shape, bytes: UnsafeCell::new(bytes), len, start }))
+    }
+
+    /// Type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
+    /// Sizes of the axes.
+    pub fn shape(&self) -> &Shape {
+        &self.0.shape
+    }
+
+    /// Bytes the value takes.
+    pub fn byte_len(&self) -> usize {
+        self.0.len
+    }
+
+    /// Address of the first element, for engines that keep it while they hold a clone.
+    pub fn as_mut_ptr(&self) -> *mut u8 {
+        self.0.start
+    }
+
+    /// Reads the elements.
+    ///
+    /// # Safety
+    /// Nothing writes this memory while the slice lives: no session bound to it runs, and no
+    /// slice from [`SharedTensor::bytes_mut`] is alive.
+    pub unsafe fn bytes(&self) -> &[u8] {
+        // SAFETY: the caller promises that nothing writes meanwhile.
+        unsafe { &*self.0.bytes.get() }
+    }
+
+    /// Writes the elements.
+    ///
+    /// # Safety
+    /// Nothing else reads or writes this memory while the slice lives.
+    #[expect(clippy::mut_from_ref, reason = "the contract of this function makes it exclusive")]
+    pub unsafe fn bytes_mut(&self) -> &mut [u8] {
+        // SAFETY: the caller promises exclusive access.
+        unsafe { &mut *self.0.bytes.get() }
+    }
+
+    /// A copy that is nobody else's.
+    ///
+    /// # Safety
+    /// As for [`SharedTensor::bytes`].
+    pub unsafe fn to_tensor(&self) -> Tensor {
+        let mut tensor = Tensor::zeros(self.dtype(), self.shape().clone());
+        // SAFETY: passed on to the caller.
+        tensor.bytes_mut().copy_from_slice(unsafe { self.bytes() });
+        tensor
+    }
+}
+
+impl std::fmt::Debug for SharedTensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SharedTensor({} {})", self.dtype(), self.shape())
+    }
+}

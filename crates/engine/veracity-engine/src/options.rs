@@ -1,0 +1,72 @@
+//! How a model is to be run.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+
+/// How a model is to be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// Threads used inside one operator. The default is 1: on the small models of control loops a
+    /// thread pool costs more than it gives, and its wake-ups are the tail of the latency.
+    pub threads: NonZeroUsize,
+    /// Where to run.
+    pub device: Device,
+    /// How far the engine may rewrite the graph.
+    pub optimization: OptimizationLevel,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            threads: NonZeroUsize::MIN,
+            device: Device::Auto,
+            optimization: OptimizationLevel::All,
+        }
+    }
+}
+
+/// Where to run a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Device {
+    /// The GPU when the engine's library and the machine have one, else the CPU.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// The GPU of this number; refused when it cannot be used.
+    Cuda(u32),
+}
+
+impl Device {
+    /// Reads `auto`, `cpu`, `cuda` or `cuda:N`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(Self::Auto),
+            "cpu" => Some(Self::Cpu),
+            "cuda" => Some(Self::Cuda(0)),
+            _ => name.strip_prefix("cuda:")?.parse().ok().map(Self::Cuda),
+        }
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(index) => write!(f, "cuda:{index}"),
+        }
+    }
+}
+
+/// How far an engine may rewrite a graph before running it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OptimizationLevel {
+    /// Run it as it is.
+    None,
+    /// Only rewrites that keep every value: constant folding, dead code.
+    Basic,
+    /// Whatever the engine offers.
+    #[default]
+    All,
+}
