@@ -1,1 +1,26 @@
-//! Placeholder.
+//! Proves that an exported pipeline computes what the Python code computed, and runs it.
+//!
+//! This is the one public crate; the others are its rooms and promise nothing. [`Bundle::open`]
+//! reads and checks a bundle, [`verify`] refuses everything that can be refused without running a
+//! model, [`Runner::load`] with [`Engines`] makes a bundle ready to be stepped, [`compare`] measures
+//! how far two sets of tensors are apart.
+
+pub mod compare;
+mod draft;
+mod engines;
+mod inspect;
+mod verify;
+
+pub use draft::{BundleDraft, NodeDraft, PortDraft};
+pub use engines::{EngineChoice, EngineSearch, Engines};
+pub use inspect::{Inspection, ModelFacts, inspect};
+pub use veracity_diag::{Code, Diagnostic, Place, Refusal, Reporter, Result, Severity, codes};
+pub use veracity_engine::{Device, ModelFormat, OptimizationLevel, SessionOptions};
+pub use veracity_results as results;
+pub use veracity_runtime::{
+    Fusion, InputId, OutputId, Pacer, PlannedPort, RunOptions, Runner, StateId, StepClock, Target,
+};
+pub use veracity_spec as spec;
+pub use veracity_spec::Bundle;
+pub use veracity_tensor as tensor;
+pub use verify::{Verification, verify};

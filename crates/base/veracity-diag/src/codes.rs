@@ -72,6 +72,8 @@ codes! {
     107 YAML_UNKNOWN_ANCHOR "an alias names an anchor that does not exist";
     108 YAML_NOT_ONE_DOCUMENT "the file does not hold exactly one YAML document";
     109 YAML_UNKNOWN_KEY "a key is not known here";
+    110 YAML_UNSUPPORTED "the YAML uses something that bundles do not have";
+    111 YAML_TOO_MANY_PROBLEMS "the file has more problems than are listed";
 
     201 PATH_LEAVES_BUNDLE "a path leads out of the bundle";
     202 PATH_ABSOLUTE "a path is absolute";
@@ -119,6 +121,7 @@ codes! {
     406 TENSOR_SIZE_MISMATCH "the data does not fill the shape exactly";
     407 TENSOR_FILE_KIND "the file name does not say which tensor format it has";
     408 TENSOR_OUT_OF_BOUNDS "strides reach outside of the data";
+    409 BOOL_INVALID "a bool element is neither 0 nor 1";
 
     501 ONNX_MALFORMED "the file is not a valid ONNX model";
     502 ONNX_PORT_MISSING "the model lacks a port that the bundle names";
@@ -154,6 +157,7 @@ codes! {
     804 COMPARE_MISSING "a tensor exists on one side only";
     805 COMPARE_OUTSIDE "values differ by more than the tolerance";
     806 COMPARE_NOTHING "there was nothing to compare";
+    807 COMPARE_UNDECIDED "a measurement cannot decide a tolerance it was not taken with";
 }
 
 #[cfg(test)]

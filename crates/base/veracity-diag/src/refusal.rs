@@ -9,7 +9,7 @@ pub type Result<T> = std::result::Result<T, Refusal>;
 
 /// One or more findings, at least one of them an error, that stopped the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal(Vec<Diagnostic>);
+pub struct Refusal(pub(crate) Vec<Diagnostic>);
 
 impl Refusal {
     /// A refusal for several reasons at once; `None` when no finding is an error.

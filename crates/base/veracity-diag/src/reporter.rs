@@ -36,10 +36,6 @@ impl Reporter {
 
     /// Ends the work: a refusal when an error was noted, else the warnings.
     pub fn finish(self) -> Result<Vec<Diagnostic>> {
-        if self.has_errors() {
-            Err(Refusal::from_errors_in(self.diagnostics).expect("an error was just found"))
-        } else {
-            Ok(self.diagnostics)
-        }
+        if self.has_errors() { Err(Refusal(self.diagnostics)) } else { Ok(self.diagnostics) }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Nothing here computes. A [`Tensor`] owns its bytes, a [`TensorView`] borrows them (with strides,
 //! if need be), a [`SharedTensor`] is one piece of memory that several engine sessions read and
-//! write in turn. [`file`] reads and writes `.npy`, `.npz` and `.safetensors`.
+//! write in turn. [`mod@file`] reads and writes `.npy`, `.npz` and `.safetensors`.
 
 mod aligned;
 mod dtype;

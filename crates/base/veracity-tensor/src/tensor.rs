@@ -24,15 +24,16 @@ impl Tensor {
     /// A copy of row-major `bytes`. Refused when they do not fill the shape exactly, or when a
     /// bool is neither 0 nor 1.
     pub fn from_bytes(dtype: DType, shape: Shape, bytes: &[u8]) -> Result<Self> {
-        let view = TensorView::new(dtype, &shape, bytes)?;
+        TensorView::new(dtype, &shape, bytes)?;
         if dtype == DType::Bool && bytes.iter().any(|&byte| byte > 1) {
             return Err(Diagnostic::error(
-                codes::TENSOR_SIZE_MISMATCH,
+                codes::BOOL_INVALID,
                 "a bool element is neither 0 nor 1",
             )
             .into());
         }
-        Ok(view.to_tensor())
+        let bytes = AlignedBytes::copy_of(bytes);
+        Ok(Self { dtype, shape, bytes })
     }
 
     /// A tensor of these elements, for values written in code.

@@ -43,7 +43,8 @@ impl<'a> TensorView<'a> {
         offset: usize,
         bytes: &'a [u8],
     ) -> Result<Self> {
-        if strides.len() != shape.rank() || !reaches_only(dtype, shape, strides, offset, bytes.len())
+        if strides.len() != shape.rank()
+            || !reaches_only(dtype, shape, strides, offset, bytes.len())
         {
             return Err(Diagnostic::error(
                 codes::TENSOR_OUT_OF_BOUNDS,

@@ -1,1 +1,32 @@
-//! Placeholder.
+//! ONNX graphs: read, look into, build, merge, write.
+//!
+//! The only crate that knows protobuf, and none of its types show. Reading maps the file and copies
+//! no weights, so that a model of hundreds of megabytes opens in milliseconds. Files are not
+//! trusted: what does not parse, nests too deep, would take far more memory than it has bytes, or
+//! points out of its folder is refused.
+
+mod build;
+mod external;
+mod generated;
+mod limits;
+mod map;
+mod merge;
+mod model;
+mod ports;
+#[cfg(test)]
+mod text;
+mod value;
+mod walk;
+
+pub use build::{GraphBuilder, Node};
+pub use external::ExternalFile;
+pub use merge::{Edge, PortRef, Stage, merge};
+pub use model::Model;
+pub use ports::{DeclaredPort, check_ports};
+pub use value::{Dim, ValueInfo};
+
+// Weights are stored little-endian and handed on as they are.
+const _: () = assert!(
+    cfg!(target_endian = "little"),
+    "big-endian machines are not supported"
+);

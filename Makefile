@@ -1,0 +1,59 @@
+# The commands of this repository. `make help` lists them.
+#
+# A fresh machine needs cargo, Python 3.10 or later with venv, and a C++ compiler; everything else
+# is installed into .venv by `make setup`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Maturin refuses to guess between two environments.
+unexport CONDA_PREFIX
+export VIRTUAL_ENV := $(abspath $(VENV))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test check bench format fuzz deny
+
+help: ## List the commands
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.ready: requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	touch $@
+
+setup: $(VENV)/.ready ## Create .venv with the pinned packages
+
+build: setup ## Build the command line and the Python package
+	cargo build --locked -p veracity-cli
+	$(BIN)/maturin develop --quiet --locked
+
+demo: build ## Make an example pipeline, export it, prove it, run it
+	$(BIN)/python examples/gru_policy/demo.py --veracity target/debug/veracity --out demo-output
+
+test: build ## Run every test: Rust, Python, interop, documentation
+	cargo test --locked --workspace --exclude veracity-py --quiet
+	$(BIN)/python -m pytest -q python/tests
+
+check: setup ## Format, lints, floors, types: what CI runs before the tests
+	cargo fmt --check
+	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+	cargo xtask layers
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+bench: setup ## Measure against the peers; prints ratios
+	cargo build --locked --release -p veracity-cli -p veracity-runtime -p veracity-compare --examples --bins
+	$(BIN)/maturin develop --quiet --locked --release
+	$(BIN)/python bench/run.py
+
+format: setup ## Format Rust and Python
+	cargo fmt
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+fuzz: setup ## The long run of the reader fuzz tests
+	VERACITY_FUZZ_CASES=200000 cargo test --locked --release --workspace --exclude veracity-py fuzz
+
+deny: ## Licences and sources of dependencies; needs cargo-deny
+	cargo deny check bans licenses sources

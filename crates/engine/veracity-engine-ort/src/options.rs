@@ -1,0 +1,71 @@
+//! How a session is told to run a model.
+#![expect(unsafe_code, reason = "options are set through foreign functions")]
+
+use std::ffi::{CStr, CString, c_int};
+
+use ort_sys::{ExecutionMode, GraphOptimizationLevel, OrtSessionOptions};
+use veracity_engine::{OptimizationLevel, SessionOptions};
+
+use crate::api::{Api, Called, Owned, check};
+
+/// Most threads a session may be told to use. Machines have fewer cores; a larger number is a slip,
+/// and every thread costs memory.
+pub(crate) const MAX_THREADS: usize = 1024;
+
+/// The options of the library for a session on the CPU.
+///
+/// Nodes run one after the other (there is no second thread pool), and only the threads inside an
+/// operator are the caller's choice. Memory patterns and the arena stay on, as the library has
+/// them: shapes are fixed here, so a run takes one block of memory that is planned beforehand.
+pub(crate) fn cpu_options(api: Api, options: &SessionOptions) -> Called<Owned<OrtSessionOptions>> {
+    let threads = c_int::try_from(options.threads.get()).unwrap_or(c_int::MAX);
+    // SAFETY: the options are live during the calls.
+    unsafe {
+        let made =
+            Owned::new(api, api.ReleaseSessionOptions, |out| (api.CreateSessionOptions)(out))?;
+        let pointer = made.as_ptr();
+        check(api, (api.SetIntraOpNumThreads)(pointer, threads))?;
+        check(api, (api.SetInterOpNumThreads)(pointer, 1))?;
+        let sequential = ExecutionMode::ORT_SEQUENTIAL;
+        check(api, (api.SetSessionExecutionMode)(pointer, sequential))?;
+        let level = level_from(options.optimization);
+        check(api, (api.SetSessionGraphOptimizationLevel)(pointer, level))?;
+        if threads == 1 {
+            // The calling thread does all the work. Nothing waits for it, so nothing should be set
+            // up to burn a core while waiting.
+            set(api, &made, c"session.intra_op.allow_spinning", c"0")?;
+        }
+        Ok(made)
+    }
+}
+
+/// Adds a GPU to the options: what it can run is run there, the rest on the CPU.
+pub(crate) fn add_cuda(api: Api, options: &Owned<OrtSessionOptions>, device: u32) -> Called<()> {
+    let device = CString::new(device.to_string()).expect("digits contain no NUL");
+    let (keys, values) = ([c"device_id".as_ptr()], [device.as_ptr()]);
+    // SAFETY: the arrays hold one live text each, and the provider's options are copied.
+    unsafe {
+        let cuda = Owned::new(api, api.ReleaseCUDAProviderOptions, |out| {
+            (api.CreateCUDAProviderOptions)(out)
+        })?;
+        let update = api.UpdateCUDAProviderOptions;
+        check(api, update(cuda.as_ptr(), keys.as_ptr(), values.as_ptr(), keys.len()))?;
+        let append = api.SessionOptionsAppendExecutionProvider_CUDA_V2;
+        check(api, append(options.as_ptr(), cuda.as_ptr()))
+    }
+}
+
+fn set(api: Api, options: &Owned<OrtSessionOptions>, key: &CStr, value: &CStr) -> Called<()> {
+    // SAFETY: the options are live and the texts NUL-terminated.
+    check(api, unsafe {
+        (api.AddSessionConfigEntry)(options.as_ptr(), key.as_ptr(), value.as_ptr())
+    })
+}
+
+fn level_from(level: OptimizationLevel) -> GraphOptimizationLevel {
+    match level {
+        OptimizationLevel::None => GraphOptimizationLevel::ORT_DISABLE_ALL,
+        OptimizationLevel::Basic => GraphOptimizationLevel::ORT_ENABLE_BASIC,
+        OptimizationLevel::All => GraphOptimizationLevel::ORT_ENABLE_ALL,
+    }
+}

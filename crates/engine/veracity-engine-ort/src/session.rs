@@ -1,0 +1,156 @@
+//! A loaded model, seen through the declared ports.
+#![expect(unsafe_code, reason = "a repeated input is copied between buffers that others alias")]
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::CString;
+
+use veracity_diag::{Code, Diagnostic, Place, Refusal, Result, codes};
+use veracity_engine::{Binding, Ports, Session};
+use veracity_tensor::SharedTensor;
+
+use crate::api::{Called, Failure};
+use crate::bound::{Bound, Passing, Runner};
+use crate::check::PortNames;
+
+/// What the library says, in its newer and older versions, when it was about to write another shape
+/// than the one bound.
+const OTHER_SHAPE: [&str; 2] = ["computed output shape", "shape verification failed"];
+
+/// A loaded model.
+pub(crate) struct OrtModel {
+    // Dropped before the session that they were made for.
+    bindings: Vec<(Bound, Vec<Copied>)>,
+    runner: Runner,
+    ports: Ports,
+    input_names: Vec<CString>,
+    outputs: Vec<Output>,
+    passing: Passing,
+    device: String,
+    place: Place,
+}
+
+// SAFETY: the library lets a session be used from any thread, and the pointers lead to memory that
+// this value owns or keeps alive.
+unsafe impl Send for OrtModel {}
+
+/// Where a declared output comes from.
+enum Output {
+    /// The library computes it.
+    Computed(CString),
+    /// It is the input of that position. The library would hand out the input's own memory and
+    /// leave the bound one as it was, so it is not asked.
+    Repeated(usize),
+}
+
+/// Memory of an input, and of the output that repeats it.
+struct Copied {
+    from: SharedTensor,
+    to: SharedTensor,
+}
+
+impl OrtModel {
+    /// A model from a session of the library. The names are those of the declared ports.
+    pub(crate) fn new(
+        runner: Runner,
+        ports: Ports,
+        (input_names, output_names): PortNames,
+        passing: Passing,
+        device: String,
+        place: Place,
+    ) -> Self {
+        let outputs = output_names
+            .into_iter()
+            .map(|name| match input_names.iter().position(|input| *input == name) {
+                Some(input) => Output::Repeated(input),
+                None => Output::Computed(name),
+            })
+            .collect();
+        Self { bindings: Vec::new(), runner, ports, input_names, outputs, passing, device, place }
+    }
+
+    fn make_bound(
+        &self,
+        inputs: &[SharedTensor],
+        outputs: &[SharedTensor],
+    ) -> Called<(Bound, Vec<Copied>)> {
+        let fed: Vec<_> = self.input_names.iter().zip(inputs).collect();
+        let mut computed = Vec::new();
+        let mut copies = Vec::new();
+        for (output, tensor) in self.outputs.iter().zip(outputs) {
+            match output {
+                Output::Computed(name) => computed.push((name, tensor)),
+                Output::Repeated(input) => {
+                    copies.push(Copied { from: inputs[*input].clone(), to: tensor.clone() });
+                }
+            }
+        }
+        Ok((self.runner.bind(&fed, &computed, self.passing)?, copies))
+    }
+
+    fn refusal(&self, code: Code, message: String) -> Refusal {
+        Diagnostic::error(code, message).at(self.place.clone()).into()
+    }
+
+    #[cold]
+    fn no_binding(&self, binding: Binding) -> Refusal {
+        let message = format!("this session has no binding {}", binding.0);
+        self.refusal(codes::ENGINE_BIND_MISMATCH, message)
+    }
+
+    #[cold]
+    fn run_refusal(&self, failure: &Failure) -> Refusal {
+        let other_shape = OTHER_SHAPE.iter().any(|text| failure.message.contains(text));
+        let code =
+            if other_shape { codes::ENGINE_OUTPUT_MISMATCH } else { codes::ENGINE_RUN_FAILED };
+        self.refusal(code, format!("ONNX Runtime could not run the model: {}", failure.message))
+    }
+}
+
+impl Session for OrtModel {
+    fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<Binding> {
+        self.ports.check_binding(inputs, outputs).map_err(|refusal| refusal.within(&self.place))?;
+        if let Some(output) = first_aliased(inputs, outputs) {
+            let name = &self.ports.outputs[output].name;
+            let message = format!("the buffer of output {name:?} is bound a second time");
+            return Err(self.refusal(codes::ENGINE_BIND_MISMATCH, message));
+        }
+        let bound = self.make_bound(inputs, outputs).map_err(|failure| {
+            let message = format!("ONNX Runtime refused the buffers: {}", failure.message);
+            self.refusal(codes::ENGINE_BIND_MISMATCH, message)
+        })?;
+        self.bindings.push(bound);
+        Ok(Binding(self.bindings.len() - 1))
+    }
+
+    fn run(&mut self, binding: Binding) -> Result<()> {
+        let Some((bound, copies)) = self.bindings.get_mut(binding.0) else {
+            return Err(self.no_binding(binding));
+        };
+        if let Err(failure) = self.runner.run(bound) {
+            return Err(self.run_refusal(&failure));
+        }
+        for Copied { from, to } in copies {
+            // SAFETY: both have the dtype and the shape of the port, so the same length; `bind` saw
+            // to it that they are two buffers, and the caller lets nobody else touch them.
+            unsafe {
+                std::ptr::copy_nonoverlapping(from.as_mut_ptr(), to.as_mut_ptr(), to.byte_len());
+            }
+        }
+        Ok(())
+    }
+
+    fn device(&self) -> String {
+        self.device.clone()
+    }
+}
+
+/// The first output whose memory is also that of an input or of an earlier output: the library
+/// would read what it has already overwritten. Buffers without bytes cannot be overwritten.
+fn first_aliased(inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Option<usize> {
+    outputs.iter().enumerate().position(|(index, output)| {
+        let mut others = inputs.iter().chain(&outputs[..index]);
+        output.byte_len() > 0 && others.any(|other| other.as_mut_ptr() == output.as_mut_ptr())
+    })
+}

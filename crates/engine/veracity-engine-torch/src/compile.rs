@@ -1,0 +1,155 @@
+//! Compiles the shim with whatever C++ compiler is there.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use veracity_diag::{Diagnostic, Refusal, Result, codes};
+
+use crate::library::{C10, TorchLibrary};
+
+/// Source of the shim.
+pub(crate) const SOURCE: &str = include_str!("../shim/shim.cpp");
+
+/// Flags that do not depend on the machine.
+pub(crate) const FLAGS: [&str; 5] =
+    ["-O2", "-shared", "-fPIC", "-std=c++17", "-fvisibility=hidden"];
+
+/// How many lines of a compiler's complaint are passed on.
+const SHOWN_LINES: usize = 12;
+
+/// Compilers to try, best first: a program and its leading arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Toolchain {
+    compilers: Vec<Vec<String>>,
+}
+
+impl Toolchain {
+    /// `CXX`, then the usual names.
+    pub(crate) fn from_environment() -> Self {
+        let wish = std::env::var("CXX").unwrap_or_default();
+        Self::new(&[&wish, "c++", "g++", "clang++"])
+    }
+
+    /// Each command may carry arguments, as `CXX="ccache g++"` does.
+    fn new(commands: &[&str]) -> Self {
+        let split = |command: &&str| command.split_whitespace().map(str::to_owned).collect();
+        let compilers: Vec<Vec<String>> = commands.iter().map(split).collect();
+        Self { compilers: compilers.into_iter().filter(|words| !words.is_empty()).collect() }
+    }
+
+    /// Compiles the shim for this torch inside of `scratch`.
+    pub(crate) fn compile(&self, library: &TorchLibrary, scratch: &Path) -> Result<PathBuf> {
+        let source = scratch.join("shim.cpp");
+        fs::write(&source, SOURCE)
+            .map_err(|error| failed(&format!("{}: {error}", source.display())))?;
+        let target = scratch.join("shim.so");
+        let (compiler, output) = self.first_that_exists(|command| {
+            command
+                .args(FLAGS)
+                .arg(format!("-D_GLIBCXX_USE_CXX11_ABI={}", string_abi(library)))
+                .arg("-isystem")
+                .arg(library.folder().join("include"))
+                .arg(&source)
+                .arg("-o")
+                .arg(&target)
+                .arg("-L")
+                .arg(library.folder().join("lib"))
+                .args(["-ltorch_cpu", "-lc10", "-ldl"]);
+        })?;
+        if output.status.success() { Ok(target) } else { Err(complaint(&compiler, &output)) }
+    }
+
+    fn first_that_exists(&self, arguments: impl Fn(&mut Command)) -> Result<(String, Output)> {
+        for words in &self.compilers {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]).stdin(Stdio::null());
+            arguments(&mut command);
+            match command.output() {
+                Ok(output) => return Ok((words.join(" "), output)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(failed(&format!("{}: {error}", words[0])).into()),
+            }
+        }
+        Err(self.none_found())
+    }
+
+    fn none_found(&self) -> Refusal {
+        let names: Vec<_> = self.compilers.iter().map(|words| words[0].as_str()).collect();
+        failed(&format!("no C++ compiler was found (tried {})", names.join(", ")))
+            .hint("install one, for example `apt install g++` or `dnf install gcc-c++`, or set CXX")
+            .into()
+    }
+}
+
+fn failed(why: &str) -> Diagnostic {
+    Diagnostic::error(
+        codes::SHIM_BUILD_FAILED,
+        format!("the TorchScript shim was not built: {why}"),
+    )
+}
+
+fn complaint(compiler: &str, output: &Output) -> Refusal {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<_> = text.lines().collect();
+    let shown = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
+    failed(&format!("`{compiler}` ended with {}\n{shown}", output.status))
+        .hint("the compiler must know C++17, and torch must be installed with its headers")
+        .into()
+}
+
+/// Which of libstdc++'s two string types this torch was built with, read off the name of one
+/// function. Wheels up to torch 2.5 used the old one.
+fn string_abi(library: &TorchLibrary) -> u8 {
+    const OLD: &[u8] = b"N3c105ErrorC2ENS_14SourceLocationESs";
+    let bytes = fs::read(library.file(C10)).unwrap_or_default();
+    let is_old = bytes.windows(OLD.len()).any(|window| window == OLD);
+    u8::from(!is_old)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fake_torch(root: &Path, c10: &str) -> TorchLibrary {
+        let lib = root.join("lib");
+        fs::create_dir_all(&lib).unwrap();
+        fs::write(lib.join("libtorch_cpu.so"), "").unwrap();
+        fs::write(lib.join(C10), c10).unwrap();
+        fs::write(root.join("version.py"), "__version__ = '2.11.0'\n").unwrap();
+        TorchLibrary::at(root).unwrap()
+    }
+
+    #[test]
+    fn without_a_compiler_the_hint_says_what_to_install() {
+        let root = tempfile::tempdir().unwrap();
+        let library = fake_torch(root.path(), "");
+        let toolchain = Toolchain::new(&["", "no-such-compiler", "nor-this --with arguments"]);
+        let refusal = toolchain.compile(&library, root.path()).unwrap_err();
+        let error = refusal.first_error();
+        assert_eq!(error.code, codes::SHIM_BUILD_FAILED);
+        assert!(error.message.contains("no-such-compiler, nor-this"), "{}", error.message);
+        assert!(error.hints[0].contains("install"));
+    }
+
+    #[test]
+    fn a_compile_error_is_shown() {
+        let root = tempfile::tempdir().unwrap();
+        let library = fake_torch(root.path(), "");
+        let refusal = Toolchain::new(&["c++"]).compile(&library, root.path()).unwrap_err();
+        let error = refusal.first_error();
+        assert_eq!(error.code, codes::SHIM_BUILD_FAILED);
+        assert!(error.message.contains("ATen/Parallel.h"), "{}", error.message);
+    }
+
+    #[test]
+    fn the_string_abi_is_read_off_the_library() {
+        let root = tempfile::tempdir().unwrap();
+        let old = "..._ZN3c105ErrorC2ENS_14SourceLocationESs...";
+        let new = "..._ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIc...";
+        for (symbols, expected) in [(old, 0), (new, 1), ("", 1)] {
+            assert_eq!(string_abi(&fake_torch(root.path(), symbols)), expected, "{symbols:?}");
+        }
+    }
+}

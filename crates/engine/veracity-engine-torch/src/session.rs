@@ -1,0 +1,114 @@
+//! One loaded TorchScript module.
+
+use veracity_diag::{Code, Diagnostic, Place, Refusal, Result, codes};
+use veracity_engine::{Binding, Ports, Session};
+use veracity_tensor::SharedTensor;
+
+use crate::shim::{Failure, FailureKind, Model};
+
+/// The longest trace that is passed on; torch repeats the source of every frame.
+const MAX_TRACE: usize = 2000;
+
+pub(crate) struct TorchSession {
+    model: Model,
+    ports: Ports,
+    /// Number of the GPU; `None` for the CPU.
+    cuda_index: Option<u8>,
+}
+
+impl TorchSession {
+    pub(crate) fn new(model: Model, ports: Ports, cuda_index: Option<u8>) -> Self {
+        Self { model, ports, cuda_index }
+    }
+
+    fn refusal(&self, failure: Failure) -> Refusal {
+        match failure.kind {
+            FailureKind::OutputMismatch(output) => {
+                let port = output.and_then(|index| self.ports.outputs.get(index));
+                let place = Place { port: port.map(|port| port.name.clone()), ..Place::default() };
+                Diagnostic::error(codes::ENGINE_OUTPUT_MISMATCH, failure.message).at(place).into()
+            }
+            _ => raised(codes::ENGINE_RUN_FAILED, "the model raised an error", &failure.message)
+                .into(),
+        }
+    }
+}
+
+impl Session for TorchSession {
+    fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<Binding> {
+        self.ports.check_binding(inputs, outputs)?;
+        match self.model.bind(inputs, outputs) {
+            Ok(number) => Ok(Binding(number)),
+            Err(failure) => {
+                Err(Diagnostic::error(codes::ENGINE_BIND_MISMATCH, failure.message).into())
+            }
+        }
+    }
+
+    fn run(&mut self, binding: Binding) -> Result<()> {
+        if binding.0 >= self.model.bindings() {
+            return Err(Diagnostic::error(
+                codes::ENGINE_BIND_MISMATCH,
+                format!("binding {} does not belong to this session", binding.0),
+            )
+            .into());
+        }
+        self.model.run(binding.0).map_err(|failure| self.refusal(failure))
+    }
+
+    fn device(&self) -> String {
+        self.cuda_index.map_or_else(|| "cpu".to_owned(), |index| format!("cuda:{index}"))
+    }
+}
+
+/// A diagnostic from what torch said. Torch puts the reason last, below a trace of the model's
+/// source: the reason becomes the message, the trace a hint.
+pub(crate) fn raised(code: Code, what: &str, said: &str) -> Diagnostic {
+    let said = said.trim();
+    let reason = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no reason");
+    let reason = reason.strip_prefix("builtins.").unwrap_or(reason);
+    let reason = reason.strip_prefix("RuntimeError: ").unwrap_or(reason);
+    let diagnostic = Diagnostic::error(code, format!("{what}: {reason}"));
+    if said.lines().count() > 1 {
+        diagnostic.hint(format!("torch says: {}", shortened(said)))
+    } else {
+        diagnostic
+    }
+}
+
+/// The end of a long text, which is where torch says the most.
+fn shortened(text: &str) -> &str {
+    let start = text.len().saturating_sub(MAX_TRACE);
+    let start = (start..text.len()).find(|&index| text.is_char_boundary(index)).unwrap_or(0);
+    &text[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_the_message_and_the_trace_a_hint() {
+        let said = "The following operation failed in the TorchScript interpreter.\n\
+                    Traceback of TorchScript (most recent call last):\n  File \"m.py\", line 3\n\
+                    builtins.RuntimeError: too cold\n\n";
+        let diagnostic = raised(codes::ENGINE_RUN_FAILED, "the model raised an error", said);
+        assert_eq!(diagnostic.message, "the model raised an error: too cold");
+        assert!(diagnostic.hints[0].contains("line 3"));
+
+        let short = raised(codes::ENGINE_RUN_FAILED, "it failed", "plainly");
+        assert_eq!((short.message.as_str(), short.hints.len()), ("it failed: plainly", 0));
+        assert_eq!(
+            raised(codes::ENGINE_RUN_FAILED, "it failed", "").message,
+            "it failed: no reason"
+        );
+    }
+
+    #[test]
+    fn long_traces_are_cut_between_characters() {
+        let long = "ä".repeat(MAX_TRACE);
+        assert!(shortened(&long).len() <= MAX_TRACE);
+        assert_eq!(shortened("short"), "short");
+        assert_eq!(shortened(""), "");
+    }
+}

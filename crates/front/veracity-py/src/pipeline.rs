@@ -1,0 +1,264 @@
+//! A loaded bundle, for Python.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyMapping, PyString};
+use veracity::tensor::{DType, Tensor};
+use veracity::{
+    Bundle, Device, Diagnostic, EngineChoice, EngineSearch, Engines, Fusion, OutputId, PlannedPort,
+    Refusal, RunOptions, Runner, SessionOptions, Target, codes,
+};
+
+use crate::errors::{OrRaise, list_from_diagnostics};
+use crate::input::{Input, Library};
+use crate::output::{object_from_bytes, object_from_tensor};
+
+/// A loaded bundle. Python threads may share it: steps run one after the other.
+#[pyclass(frozen, module = "veracity._native")]
+pub(crate) struct Pipeline {
+    runner: Mutex<Runner>,
+    targets: HashMap<String, Target>,
+    outputs: Vec<OutputPort>,
+    #[pyo3(get)]
+    input_keys: Vec<String>,
+    #[pyo3(get)]
+    output_keys: Vec<String>,
+    #[pyo3(get)]
+    feedback_keys: Vec<String>,
+    #[pyo3(get)]
+    spec_json: String,
+    warnings: Vec<Diagnostic>,
+}
+
+struct OutputPort {
+    key: Py<PyString>,
+    dtype: DType,
+    dims: Vec<usize>,
+}
+
+#[pymethods]
+impl Pipeline {
+    #[new]
+    #[pyo3(signature = (path, *, engine, device, threads, fuse, site_packages))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        engine: &str,
+        device: &str,
+        threads: usize,
+        fuse: bool,
+        site_packages: Vec<PathBuf>,
+    ) -> PyResult<Self> {
+        let options = options_from_names(device, threads, fuse).or_raise(py)?;
+        let choice = EngineChoice::from_name(engine)
+            .ok_or_else(|| invalid(format!("there is no engine {engine:?}")))
+            .or_raise(py)?;
+        let search = EngineSearch { site_packages, ..EngineSearch::default() };
+        let load = || -> veracity::Result<(Bundle, Runner)> {
+            let bundle = Bundle::open(&path)?;
+            let runner = Runner::load(&bundle, &Engines::new(choice, search), &options)?;
+            Ok((bundle, runner))
+        };
+        let (bundle, runner) = py.detach(load).or_raise(py)?;
+        let spec_json = serde_json::to_string(bundle.spec())
+            .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
+        Ok(Self::from_runner(py, runner, spec_json))
+    }
+
+    /// One step.
+    fn run<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+        let mut runner = self.lock(py);
+        let saved = self.overrides_state(inputs)?.then(|| runner.save_states());
+        let result = self.run_locked(py, &mut runner, inputs);
+        if result.is_err() {
+            // A refused call must leave nothing behind that a later one could mistake for its own.
+            runner.forget_inputs();
+            if let Some(saved) = saved {
+                runner.restore_states(&saved);
+            }
+        }
+        result
+    }
+
+    /// Puts the state back to its initial values.
+    fn reset(&self, py: Python<'_>) {
+        self.lock(py).reset();
+    }
+
+    /// Gives one input in advance, or replaces a state.
+    fn set_input(&self, py: Python<'_>, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut runner = self.lock(py);
+        let input = Input::from_object(key, value)?;
+        self.write(&mut runner, key, &input).or_raise(py)
+    }
+
+    /// Made-up values for every input.
+    fn mock_inputs<'py>(&self, py: Python<'py>, seed: u64) -> PyResult<Bound<'py, PyDict>> {
+        let values = self.lock(py).mock_inputs(seed);
+        let inputs = PyDict::new(py);
+        for key in &self.input_keys {
+            inputs.set_item(key, object_from_tensor(py, &values[key])?)?;
+        }
+        Ok(inputs)
+    }
+
+    /// Zeros for every input.
+    fn zero_inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let inputs = PyDict::new(py);
+        for (key, port) in self.input_keys.iter().zip(self.lock(py).inputs()) {
+            let zeros = Tensor::zeros(port.dtype, port.shape.clone());
+            inputs.set_item(key, object_from_tensor(py, &zeros)?)?;
+        }
+        Ok(inputs)
+    }
+
+    /// A copy of a value at a node boundary.
+    fn value<'py>(&self, py: Python<'py>, node: &str, port: &str) -> PyResult<Bound<'py, PyAny>> {
+        let Some(tensor) = self.lock(py).value(node, port) else {
+            let message = format!("there is no value \"{node}/{port}\" to read");
+            let refusal = Diagnostic::error(codes::INPUT_UNKNOWN, message)
+                .hint("values of the last step need a step; merged nodes hide their inner values");
+            return Err(refusal.into()).or_raise(py);
+        };
+        object_from_tensor(py, &tensor)
+    }
+
+    /// What was noticed while loading.
+    #[getter]
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        list_from_diagnostics(py, &self.warnings)
+    }
+}
+
+impl Pipeline {
+    fn from_runner(py: Python<'_>, runner: Runner, spec_json: String) -> Self {
+        let key = |port: &PlannedPort| port.key.to_string();
+        let input_keys: Vec<String> = runner.inputs().iter().map(key).collect();
+        let feedback_keys: Vec<String> = runner.states().map(key).collect();
+        let inputs = input_keys.iter().enumerate();
+        let states = feedback_keys.iter().enumerate();
+        let targets = inputs
+            .map(|(index, key)| (key.clone(), Target::Input(veracity::InputId(index))))
+            .chain(states.map(|(index, key)| (key.clone(), Target::State(veracity::StateId(index)))))
+            .collect();
+        let output = |port: &PlannedPort| OutputPort {
+            key: PyString::intern(py, &port.key.to_string()).unbind(),
+            dtype: port.dtype,
+            dims: port.shape.dims().to_vec(),
+        };
+        Self {
+            targets,
+            outputs: runner.outputs().map(output).collect(),
+            output_keys: runner.outputs().map(key).collect(),
+            input_keys,
+            feedback_keys,
+            spec_json,
+            warnings: runner.warnings().to_vec(),
+            runner: Mutex::new(runner),
+        }
+    }
+
+    /// Waits for other threads without holding Python's lock, which they may need to finish.
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Runner> {
+        match self.runner.try_lock() {
+            Ok(guard) => guard,
+            // A poisoned runner is still consistent: a step that did not end changed no state.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                py.detach(|| self.runner.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
+    }
+
+    fn overrides_state(&self, inputs: &Bound<'_, PyAny>) -> PyResult<bool> {
+        for key in &self.feedback_keys {
+            if inputs.contains(key)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn run_locked<'py>(
+        &self,
+        py: Python<'py>,
+        runner: &mut Runner,
+        inputs: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let mut library = Library::Numpy;
+        let mut device = None;
+        for (key, value) in items(inputs)? {
+            let key = key.cast_into::<PyString>()?;
+            let key = key.to_str()?;
+            let input = Input::from_object(key, &value)?;
+            self.write(runner, key, &input).or_raise(py)?;
+            if input.library == Library::Torch {
+                library = Library::Torch;
+                device = device.or(input.device);
+            }
+        }
+        py.detach(|| runner.step()).or_raise(py)?;
+        self.read_outputs(py, runner, library, device.as_ref())
+    }
+
+    fn write(&self, runner: &mut Runner, key: &str, input: &Input<'_>) -> veracity::Result<()> {
+        let target = match self.targets.get(key) {
+            Some(target) => *target,
+            None => runner.find_target(key)?,
+        };
+        match (target, input.contiguous_bytes()) {
+            (Target::Input(id), Some(bytes)) => {
+                runner.write_input(id, input.dtype, &input.dims, bytes)
+            }
+            (Target::Input(id), None) => runner.write_input_view(id, &input.view()?),
+            (Target::State(id), _) => runner.write_state(id, &input.view()?),
+        }
+    }
+
+    fn read_outputs<'py>(
+        &self,
+        py: Python<'py>,
+        runner: &Runner,
+        library: Library,
+        device: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let outputs = PyDict::new(py);
+        for (index, port) in self.outputs.iter().enumerate() {
+            let bytes = runner.output_bytes(OutputId(index)).or_raise(py)?;
+            let mut value = object_from_bytes(py, library, port.dtype, &port.dims, bytes)?;
+            if let Some(device) = device {
+                value = value.call_method1("to", (device,))?;
+            }
+            outputs.set_item(&port.key, value)?;
+        }
+        Ok(outputs)
+    }
+}
+
+/// Key and value pairs of a mapping; dicts without copying them first.
+fn items<'py>(
+    inputs: &Bound<'py, PyAny>,
+) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    if let Ok(dict) = inputs.cast::<PyDict>() {
+        return Ok(dict.iter().collect());
+    }
+    inputs.cast::<PyMapping>()?.items()?.iter().map(|item| item.extract()).collect()
+}
+
+fn options_from_names(device: &str, threads: usize, fuse: bool) -> veracity::Result<RunOptions> {
+    let device =
+        Device::from_name(device).ok_or_else(|| invalid(format!("there is no device {device:?}")))?;
+    let threads =
+        NonZeroUsize::new(threads).ok_or_else(|| invalid("at least 1 thread is needed".into()))?;
+    let session = SessionOptions { device, threads, ..SessionOptions::default() };
+    let fusion = if fuse { Fusion::within_single_precision() } else { Fusion::Off };
+    Ok(RunOptions::new().with_session(session).with_fusion(fusion))
+}
+
+fn invalid(message: String) -> Refusal {
+    Diagnostic::error(codes::OPTION_INVALID, message).into()
+}

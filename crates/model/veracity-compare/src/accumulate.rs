@@ -1,0 +1,343 @@
+//! The numbers of one block of pairs: eight lanes of running totals, and the pairs that are not
+//! finite.
+//!
+//! Element `i` of a block belongs to lane `i % 8`. [`Accumulator::add_pair`] defines what a pair
+//! does to its lane; the vector loop does the same to eight lanes at once and leaves vectors that
+//! hold something not finite, and the last few elements, to it.
+#![expect(
+    clippy::inline_always,
+    reason = "code must be inlined into the function that enables the instructions"
+)]
+
+use veracity_results::Tolerance;
+
+use crate::pairs::Values;
+use crate::plan::LANES;
+use crate::simd::{InstructionSet, Job, Simd};
+use crate::summary::{NonFiniteTally, Range};
+
+/// A little below 1: a quotient that is estimated to stay below `max_rel` by this factor is
+/// below it for certain, whatever the two roundings of the estimate did.
+const SURELY_BELOW: f64 = 1.0 - 4.0 * f64::EPSILON;
+
+/// Running totals of one block.
+#[derive(Clone, Debug)]
+pub(crate) struct Accumulator {
+    tolerance: Tolerance,
+    /// Totals over compared pairs, lane by lane.
+    pub(crate) lanes: LaneTotals,
+    /// Compared pairs that are not equal.
+    pub(crate) differing: u64,
+    /// Compared pairs outside of the tolerance.
+    pub(crate) outside: u64,
+    /// Largest error relative to a reference that is not 0.
+    pub(crate) max_rel: f64,
+    /// Pairs that are not compared.
+    pub(crate) non_finite: NonFiniteTally,
+    /// Finite references beside a candidate that is not finite.
+    pub(crate) lone_references: Range,
+}
+
+/// Totals over compared pairs, lane by lane.
+#[derive(Clone, Debug)]
+pub(crate) struct LaneTotals {
+    pub(crate) sum: [f64; LANES],
+    pub(crate) sum_of_squares: [f64; LANES],
+    pub(crate) max_abs: [f64; LANES],
+    /// Largest `error - rtol * |reference|`, at least 0.
+    pub(crate) excess: [f64; LANES],
+    pub(crate) reference_low: [f64; LANES],
+    pub(crate) reference_high: [f64; LANES],
+    pub(crate) candidate_low: [f64; LANES],
+    pub(crate) candidate_high: [f64; LANES],
+}
+
+impl Accumulator {
+    /// Nothing seen yet.
+    pub(crate) fn new(tolerance: Tolerance) -> Self {
+        let (zero, low, high) = ([0.0; LANES], [f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
+        Self {
+            tolerance,
+            lanes: LaneTotals {
+                sum: zero,
+                sum_of_squares: zero,
+                max_abs: zero,
+                excess: zero,
+                reference_low: low,
+                reference_high: high,
+                candidate_low: low,
+                candidate_high: high,
+            },
+            differing: 0,
+            outside: 0,
+            max_rel: 0.0,
+            non_finite: NonFiniteTally::default(),
+            lone_references: Range::EMPTY,
+        }
+    }
+
+    /// Adds a tile whose first pair stands at row-major position `first`. All tiles of a block but
+    /// the last have a multiple of eight pairs.
+    pub(crate) fn add_tile(&mut self, set: InstructionSet, values: Values<'_>, first: usize) {
+        match values {
+            Values::Single(reference, candidate) => {
+                set.run(AddPairs { into: self, pairs: Singles(reference, candidate), first });
+            }
+            Values::Double(reference, candidate) => {
+                set.run(AddPairs { into: self, pairs: Doubles(reference, candidate), first });
+            }
+            Values::Integer(reference, candidate, difference) => {
+                let pairs = Integers(reference, candidate, difference);
+                set.run(AddPairs { into: self, pairs, first });
+            }
+        }
+    }
+
+    /// Adds one pair to its lane.
+    fn add_pair(&mut self, lane: usize, (reference, candidate, error): Pair, position: usize) {
+        let lanes = &mut self.lanes;
+        if candidate.is_finite() {
+            lanes.candidate_low[lane] = lanes.candidate_low[lane].min(candidate);
+            lanes.candidate_high[lane] = lanes.candidate_high[lane].max(candidate);
+        }
+        if !(reference.is_finite() && candidate.is_finite()) {
+            if reference.is_finite() {
+                self.lone_references.include(reference);
+            }
+            self.non_finite.add(reference, candidate, position);
+            return;
+        }
+        lanes.reference_low[lane] = lanes.reference_low[lane].min(reference);
+        lanes.reference_high[lane] = lanes.reference_high[lane].max(reference);
+        lanes.sum[lane] += error;
+        lanes.sum_of_squares[lane] += error * error;
+        lanes.max_abs[lane] = lanes.max_abs[lane].max(error);
+        let allowed = self.tolerance.rtol() * reference.abs();
+        lanes.excess[lane] = lanes.excess[lane].max(error - allowed);
+        self.differing += u64::from(error > 0.0);
+        self.outside += u64::from(error > self.tolerance.bound(reference));
+        if error > 0.0 && reference != 0.0 {
+            self.max_rel = self.max_rel.max(error / reference.abs());
+        }
+    }
+}
+
+/// Reference, candidate and absolute error.
+type Pair = (f64, f64, f64);
+
+/// Pairs of one kind, readable one by one and eight at a time.
+trait Pairs: Copy {
+    fn len(self) -> usize;
+    fn pair(self, index: usize) -> Pair;
+    /// The eight pairs of a chunk: reference, candidate, error.
+    fn chunk<S: Simd>(self, simd: S, chunk: usize) -> [S::Lanes; 3];
+}
+
+#[derive(Clone, Copy)]
+struct Singles<'a>(&'a [f32], &'a [f32]);
+
+#[derive(Clone, Copy)]
+struct Doubles<'a>(&'a [f64], &'a [f64]);
+
+#[derive(Clone, Copy)]
+struct Integers<'a>(&'a [f64], &'a [f64], &'a [f64]);
+
+impl Pairs for Singles<'_> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.0.len()
+    }
+
+    fn pair(self, index: usize) -> Pair {
+        let (reference, candidate) = (f64::from(self.0[index]), f64::from(self.1[index]));
+        (reference, candidate, (candidate - reference).abs())
+    }
+
+    #[inline(always)]
+    fn chunk<S: Simd>(self, simd: S, chunk: usize) -> [S::Lanes; 3] {
+        let reference = simd.widen(&self.0.as_chunks().0[chunk]);
+        let candidate = simd.widen(&self.1.as_chunks().0[chunk]);
+        [reference, candidate, simd.abs(simd.sub(candidate, reference))]
+    }
+}
+
+impl Pairs for Doubles<'_> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.0.len()
+    }
+
+    fn pair(self, index: usize) -> Pair {
+        let (reference, candidate) = (self.0[index], self.1[index]);
+        (reference, candidate, (candidate - reference).abs())
+    }
+
+    #[inline(always)]
+    fn chunk<S: Simd>(self, simd: S, chunk: usize) -> [S::Lanes; 3] {
+        let reference = simd.load(&self.0.as_chunks().0[chunk]);
+        let candidate = simd.load(&self.1.as_chunks().0[chunk]);
+        [reference, candidate, simd.abs(simd.sub(candidate, reference))]
+    }
+}
+
+impl Pairs for Integers<'_> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.0.len()
+    }
+
+    fn pair(self, index: usize) -> Pair {
+        (self.0[index], self.1[index], self.2[index])
+    }
+
+    #[inline(always)]
+    fn chunk<S: Simd>(self, simd: S, chunk: usize) -> [S::Lanes; 3] {
+        [self.0, self.1, self.2].map(|side| simd.load(&side.as_chunks().0[chunk]))
+    }
+}
+
+struct AddPairs<'a, P> {
+    into: &'a mut Accumulator,
+    pairs: P,
+    first: usize,
+}
+
+impl<P: Pairs> Job for AddPairs<'_, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { into, pairs, first } = self;
+        let infinity = simd.splat(f64::INFINITY);
+        let mut registers = Registers::load(simd, into);
+        let chunks = pairs.len() / LANES;
+        for chunk in 0..chunks {
+            let [reference, candidate, error] = pairs.chunk(simd, chunk);
+            // An error that is not finite may come from a pair that is not, or from an overflow.
+            if simd.less(error, infinity) == u8::MAX {
+                registers.add(simd, into, reference, candidate, error);
+            } else {
+                registers.store(simd, into);
+                add_one_by_one(into, pairs, chunk * LANES..(chunk + 1) * LANES, first);
+                registers = Registers::load(simd, into);
+            }
+        }
+        registers.store(simd, into);
+        add_one_by_one(into, pairs, chunks * LANES..pairs.len(), first);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn add_one_by_one<P: Pairs>(
+    into: &mut Accumulator,
+    pairs: P,
+    range: std::ops::Range<usize>,
+    first: usize,
+) {
+    for index in range {
+        into.add_pair(index % LANES, pairs.pair(index), first + index);
+    }
+}
+
+/// The lane totals while they are in registers.
+struct Registers<S: Simd> {
+    sum: S::Lanes,
+    sum_of_squares: S::Lanes,
+    max_abs: S::Lanes,
+    excess: S::Lanes,
+    reference_low: S::Lanes,
+    reference_high: S::Lanes,
+    candidate_low: S::Lanes,
+    candidate_high: S::Lanes,
+    differing: S::Counts,
+    outside: S::Counts,
+    /// A relative error below this is surely not the largest.
+    rel_filter: S::Lanes,
+    zero: S::Lanes,
+    atol: S::Lanes,
+    rtol: S::Lanes,
+}
+
+impl<S: Simd> Registers<S> {
+    #[inline(always)]
+    fn load(simd: S, from: &Accumulator) -> Self {
+        let lanes = &from.lanes;
+        Self {
+            sum: simd.load(&lanes.sum),
+            sum_of_squares: simd.load(&lanes.sum_of_squares),
+            max_abs: simd.load(&lanes.max_abs),
+            excess: simd.load(&lanes.excess),
+            reference_low: simd.load(&lanes.reference_low),
+            reference_high: simd.load(&lanes.reference_high),
+            candidate_low: simd.load(&lanes.candidate_low),
+            candidate_high: simd.load(&lanes.candidate_high),
+            differing: simd.no_counts(),
+            outside: simd.no_counts(),
+            rel_filter: simd.splat(from.max_rel * SURELY_BELOW),
+            zero: simd.splat(0.0),
+            atol: simd.splat(from.tolerance.atol()),
+            rtol: simd.splat(from.tolerance.rtol()),
+        }
+    }
+
+    #[inline(always)]
+    fn store(&self, simd: S, into: &mut Accumulator) {
+        into.lanes = LaneTotals {
+            sum: simd.store(self.sum),
+            sum_of_squares: simd.store(self.sum_of_squares),
+            max_abs: simd.store(self.max_abs),
+            excess: simd.store(self.excess),
+            reference_low: simd.store(self.reference_low),
+            reference_high: simd.store(self.reference_high),
+            candidate_low: simd.store(self.candidate_low),
+            candidate_high: simd.store(self.candidate_high),
+        };
+        into.differing += simd.total(self.differing);
+        into.outside += simd.total(self.outside);
+    }
+
+    /// Adds eight pairs whose errors are finite.
+    #[inline(always)]
+    fn add(
+        &mut self,
+        simd: S,
+        into: &mut Accumulator,
+        reference: S::Lanes,
+        candidate: S::Lanes,
+        error: S::Lanes,
+    ) {
+        self.reference_low = simd.min(self.reference_low, reference);
+        self.reference_high = simd.max(self.reference_high, reference);
+        self.candidate_low = simd.min(self.candidate_low, candidate);
+        self.candidate_high = simd.max(self.candidate_high, candidate);
+        self.sum = simd.add(self.sum, error);
+        self.sum_of_squares = simd.add(self.sum_of_squares, simd.mul(error, error));
+        self.max_abs = simd.max(self.max_abs, error);
+
+        let magnitude = simd.abs(reference);
+        let allowed = simd.mul(self.rtol, magnitude);
+        self.excess = simd.max(self.excess, simd.sub(error, allowed));
+        self.outside = simd.count_less(self.outside, simd.add(self.atol, allowed), error);
+        self.differing = simd.count_less(self.differing, self.zero, error);
+
+        // A division costs as much as all of the above; the largest quotient changes rarely.
+        let differing = simd.less(self.zero, error);
+        let surely_below = simd.less(error, simd.mul(self.rel_filter, magnitude));
+        if differing & !surely_below != 0 && simd.less(self.zero, magnitude) & differing != 0 {
+            self.raise_max_rel(simd, into, error, magnitude);
+        }
+    }
+
+    #[inline(always)]
+    fn raise_max_rel(&mut self, simd: S, into: &mut Accumulator, error: S::Lanes, by: S::Lanes) {
+        let quotients = simd.store(simd.div(error, by));
+        let magnitudes = simd.store(by);
+        for (quotient, magnitude) in quotients.into_iter().zip(magnitudes) {
+            if magnitude > 0.0 {
+                into.max_rel = into.max_rel.max(quotient);
+            }
+        }
+        self.rel_filter = simd.splat(into.max_rel * SURELY_BELOW);
+    }
+}

@@ -1,0 +1,252 @@
+//! Makes a bundle from models that already exist.
+//!
+//! A draft is what a person writes down: nodes with their model files, and the edges between them.
+//! What the models and the wiring tell is filled in: the ports of ONNX models, and which ports are
+//! the pipeline's own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use veracity_diag::{Diagnostic, Place, Reporter, Result, codes};
+use veracity_onnx::{Dim, ValueInfo};
+use veracity_spec::{
+    AxisNames, Backend, Bundle, BundlePath, BundleWriter, Direction, Edge, FileContent, Model, Node,
+    PortRef, PortSpec, Spec,
+};
+use veracity_tensor::{DType, Shape, Tensor};
+
+/// A pipeline of models that already exist.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BundleDraft {
+    /// In the order in which they run.
+    pub nodes: Vec<NodeDraft>,
+    /// Edges within a step, from `node/output` to `node/input`.
+    #[serde(default)]
+    pub data_flow: Vec<(String, String)>,
+    /// Edges into the next step.
+    #[serde(default)]
+    pub feedback_flow: Vec<(String, String)>,
+    /// Steps per second that the pipeline was made for.
+    #[serde(default)]
+    pub frequency: Option<f64>,
+}
+
+/// One model of a draft.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeDraft {
+    /// Unique among the nodes.
+    pub name: String,
+    /// The model file; it is copied into the bundle.
+    pub model: PathBuf,
+    /// `onnx`, `jit` or `pt2`; taken from the file name when it is not given.
+    #[serde(default)]
+    pub backend: Option<String>,
+    /// Inputs; read from the model when it is ONNX and they are not given.
+    #[serde(default)]
+    pub inputs: Option<Vec<PortDraft>>,
+    /// Outputs; likewise.
+    #[serde(default)]
+    pub outputs: Option<Vec<PortDraft>>,
+}
+
+/// One port of a draft.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortDraft {
+    /// Name in the model.
+    pub name: String,
+    /// Type of the elements; read from the model when it is ONNX.
+    #[serde(default)]
+    pub dtype: Option<String>,
+    /// Sizes of the axes; read from the model when it is ONNX.
+    #[serde(default)]
+    pub shape: Option<Vec<usize>>,
+    /// What the values mean.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// Names along the axes; `null` for an axis without names.
+    #[serde(default)]
+    pub element_names: Option<Vec<Option<Vec<String>>>>,
+    /// Time between two elements of a temporal axis.
+    #[serde(default)]
+    pub temporal_period_ms: Option<f64>,
+}
+
+impl BundleDraft {
+    /// Writes the bundle into `folder`, atomically.
+    pub fn write(&self, folder: &Path, initial: BTreeMap<String, Tensor>) -> Result<Bundle> {
+        let mut reporter = Reporter::new();
+        let nodes: Vec<(Node, &NodeDraft)> = self
+            .nodes
+            .iter()
+            .filter_map(|draft| Some((reporter.absorb(node_from_draft(draft))?, draft)))
+            .collect();
+        let data_flow = edges(&self.data_flow, &mut reporter);
+        let feedback_flow = edges(&self.feedback_flow, &mut reporter);
+        let initial = initial
+            .into_iter()
+            .filter_map(|(key, tensor)| Some((reporter.absorb(port_ref(&key))?, tensor)))
+            .collect();
+        reporter.finish()?;
+        let mut spec = Spec { data_flow, feedback_flow, ..Spec::default() };
+        spec.configs.frequency = self.frequency;
+        let mut files = Vec::new();
+        for (node, draft) in nodes {
+            if let Some(model) = &node.model {
+                files.push((model.path.clone(), FileContent::File(draft.model.clone())));
+            }
+            spec.nodes.push(node);
+        }
+        expose_loose_ends(&mut spec);
+        let writer = BundleWriter::new(spec).initial_values(initial);
+        files.into_iter().fold(writer, |writer, (path, content)| writer.file(path, content)).write(folder)
+    }
+}
+
+/// Inputs that nothing feeds are the pipeline's inputs, outputs that feed nothing its outputs.
+fn expose_loose_ends(spec: &mut Spec) {
+    let edges = || spec.data_flow.iter().chain(&spec.feedback_flow);
+    let fed: BTreeSet<&PortRef> = edges().map(|edge| &edge.target).collect();
+    let feeding: BTreeSet<&PortRef> = edges().map(|edge| &edge.source).collect();
+    let loose = |direction, connected: &BTreeSet<&PortRef>| -> Vec<PortRef> {
+        let all = spec.nodes.iter().flat_map(|node| {
+            node.ports(direction).iter().map(|port| PortRef::new(&node.name, &port.name))
+        });
+        all.filter(|port| !connected.contains(port)).collect()
+    };
+    let inputs = loose(Direction::Input, &fed);
+    let outputs = loose(Direction::Output, &feeding);
+    (spec.pipeline_inputs, spec.pipeline_outputs) = (inputs, outputs);
+}
+
+fn node_from_draft(draft: &NodeDraft) -> Result<Node> {
+    let place = Place::node(&draft.name);
+    let build = || -> Result<Node> {
+        let backend = backend_of(draft)?;
+        let (inputs, outputs) = match backend {
+            Backend::Onnx => {
+                let model = veracity_onnx::Model::read(&draft.model)?;
+                refuse_external_data(&model)?;
+                (model.inputs(), model.outputs())
+            }
+            Backend::Jit | Backend::Pt2 => (Vec::new(), Vec::new()),
+        };
+        Ok(Node {
+            name: draft.name.clone(),
+            inputs: ports(draft.inputs.as_deref(), &inputs)?,
+            outputs: ports(draft.outputs.as_deref(), &outputs)?,
+            model: Some(Model::unhashed(backend, bundle_path(draft, backend)?)),
+            ..Node::default()
+        })
+    };
+    build().map_err(|refusal| refusal.within(&place))
+}
+
+fn refuse_external_data(model: &veracity_onnx::Model) -> Result<()> {
+    if model.external_data()?.is_empty() {
+        return Ok(());
+    }
+    let message = "the model keeps weights in other files, which cannot be added to a bundle yet";
+    Err(Diagnostic::error(codes::ONNX_EXTERNAL_DATA, message)
+        .hint("export it with `external_data=False`")
+        .into())
+}
+
+/// Models are called after their node, so that two nodes never overwrite each other's.
+fn bundle_path(draft: &NodeDraft, backend: Backend) -> Result<BundlePath> {
+    let ending = match backend {
+        Backend::Onnx => "onnx",
+        Backend::Jit => "pt",
+        Backend::Pt2 => "pt2",
+    };
+    Ok(format!("{}.{ending}", draft.name).parse::<BundlePath>()?)
+}
+
+fn backend_of(draft: &NodeDraft) -> Result<Backend> {
+    let ending = draft.model.extension().and_then(|ending| ending.to_str());
+    let name = match (&draft.backend, ending) {
+        (Some(name), _) => name.as_str(),
+        (None, Some("pt")) => "jit",
+        (None, Some(other)) => other,
+        (None, None) => "",
+    };
+    Backend::from_name(name).ok_or_else(|| {
+        let message = format!("{name:?} is no backend");
+        Diagnostic::error(codes::BACKEND_UNKNOWN, message)
+            .hint("give `backend`: `onnx`, `jit` or `pt2`")
+            .into()
+    })
+}
+
+/// The drafted ports, completed by what the model says; all of the model's when none are drafted.
+fn ports(drafts: Option<&[PortDraft]>, known: &[ValueInfo]) -> Result<Vec<PortSpec>> {
+    let all: Vec<PortDraft>;
+    let drafts = match drafts {
+        Some(drafts) => drafts,
+        None => {
+            let named = |info: &ValueInfo| PortDraft { name: info.name.clone(), ..PortDraft::default() };
+            all = known.iter().map(named).collect();
+            &all
+        }
+    };
+    drafts
+        .iter()
+        .map(|draft| port_from_draft(draft, known.iter().find(|info| info.name == draft.name)))
+        .collect()
+}
+
+fn port_from_draft(draft: &PortDraft, known: Option<&ValueInfo>) -> Result<PortSpec> {
+    let place = Place { port: Some(draft.name.clone()), ..Place::default() };
+    let missing = |what: &str| {
+        Diagnostic::error(codes::SHAPE_INVALID, format!("the {what} of port {:?} is not known", draft.name))
+            .at(place.clone())
+            .hint(format!("give `{what}`: the model does not say it"))
+    };
+    let dtype = match &draft.dtype {
+        Some(name) => Some(DType::from_name(name).ok_or_else(|| {
+            Diagnostic::error(codes::DTYPE_UNKNOWN, format!("{name:?} is no dtype")).at(place.clone())
+        })?),
+        None => known.and_then(|info| info.dtype),
+    };
+    let dims = draft.shape.clone().or_else(|| known.and_then(fixed_dims));
+    let shape = dims.ok_or_else(|| missing("shape"))?;
+    let shape = Shape::new(shape).ok_or_else(|| missing("shape"))?;
+    let mut port = PortSpec::new(&draft.name, dtype.ok_or_else(|| missing("dtype"))?, shape);
+    port.kind.clone_from(&draft.kind);
+    port.temporal_period_ms = draft.temporal_period_ms;
+    port.element_names = draft.element_names.as_ref().map(|axes| {
+        let axis = |names: &Option<Vec<String>>| match names {
+            Some(names) => AxisNames::Named(names.clone()),
+            None => AxisNames::Unnamed,
+        };
+        axes.iter().map(axis).collect()
+    });
+    Ok(port)
+}
+
+fn fixed_dims(info: &ValueInfo) -> Option<Vec<usize>> {
+    let fixed = |dim: &Dim| match dim {
+        Dim::Fixed(size) => Some(*size),
+        _ => None,
+    };
+    info.dims.as_ref()?.iter().map(fixed).collect()
+}
+
+fn edges(pairs: &[(String, String)], reporter: &mut Reporter) -> Vec<Edge> {
+    let mut edge = |(source, target): &(String, String)| {
+        let source = reporter.absorb(port_ref(source));
+        let target = reporter.absorb(port_ref(target));
+        Some(Edge { source: source?, target: target? })
+    };
+    pairs.iter().filter_map(&mut edge).collect()
+}
+
+fn port_ref(text: &str) -> Result<PortRef> {
+    text.parse().map_err(|_: veracity_spec::NotAPortRef| {
+        let message = format!("{text:?} is not written `node/port`");
+        Diagnostic::error(codes::EDGE_MALFORMED, message).into()
+    })
+}

@@ -1,0 +1,196 @@
+//! Merges neighbouring ONNX nodes into one session, and shows that this changed nothing.
+//!
+//! A session has a fixed cost of a few microseconds, so on small models merging halves a step. It
+//! also lets the engine rewrite across node borders, which may change results: the merged form is
+//! run beside the separate one on made-up inputs first, and used only if they agree.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use veracity_compare::{MeasureOptions, measure};
+use veracity_diag::{Diagnostic, Place, Result, codes};
+use veracity_onnx::{Edge, Model, Stage};
+use veracity_results::Tolerance;
+use veracity_spec::{Backend, Bundle, Node, PortRef, Spec};
+use veracity_tensor::Tensor;
+
+use crate::mock::mock_tensor;
+use crate::plan::{Plan, PlannedStage};
+use crate::runner::Runner;
+
+/// Episodes of made-up inputs that are run through both forms.
+const EPISODES: u64 = 3;
+/// Steps of each episode: enough for state to be read from staging and from both banks.
+const STEPS: u64 = 4;
+
+/// The groups of a bundle that can be merged, with their merged models.
+pub(crate) struct Merged {
+    groups: Vec<Range<usize>>,
+    models: BTreeMap<usize, Arc<[u8]>>,
+}
+
+impl Merged {
+    /// Merges what can be merged; `None` when there is nothing.
+    pub(crate) fn new(bundle: &Bundle) -> Result<Option<Self>> {
+        let spec = bundle.spec();
+        let loaded: Vec<Option<Model>> =
+            spec.nodes.iter().map(|node| mergeable(bundle, node)).collect::<Result<_>>()?;
+        let groups = groups(&loaded);
+        let plan = Plan::with_groups(spec, groups.iter().cloned());
+        let mut models = BTreeMap::new();
+        for stage in plan.stages.iter().filter(|stage| stage.nodes.len() > 1) {
+            models.insert(stage.nodes.start, merge(spec, &plan, stage, &loaded)?.into());
+        }
+        Ok((!models.is_empty()).then_some(Self { groups, models }))
+    }
+
+    pub(crate) fn plan(&self, spec: &Spec) -> Plan {
+        Plan::with_groups(spec, self.groups.iter().cloned())
+    }
+
+    /// The merged model of a group; `None` for a node on its own.
+    pub(crate) fn model(&self, nodes: &Range<usize>) -> Option<Arc<[u8]>> {
+        (nodes.len() > 1).then(|| self.models.get(&nodes.start).cloned()).flatten()
+    }
+}
+
+/// Whether a model keeps weights in other files; also when it cannot be read, because then the
+/// engine is to look at the file itself.
+pub(crate) fn has_external_data(path: &Path) -> bool {
+    let files = Model::read(path).and_then(|model| model.external_data());
+    files.map_or(true, |files| !files.is_empty())
+}
+
+fn mergeable(bundle: &Bundle, node: &Node) -> Result<Option<Model>> {
+    let Some(model) = node.model.as_ref().filter(|model| model.backend == Backend::Onnx) else {
+        return Ok(None);
+    };
+    let model = Model::read(model.path.resolve(bundle.root())?)?;
+    Ok(if model.external_data()?.is_empty() { Some(model) } else { None })
+}
+
+/// Neighbouring nodes that can be merged, as ranges that cover all nodes.
+fn groups(mergeable: &[Option<Model>]) -> Vec<Range<usize>> {
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for (index, model) in mergeable.iter().enumerate() {
+        match groups.last_mut() {
+            Some(last) if model.is_some() && mergeable[index - 1].is_some() => last.end += 1,
+            _ => groups.push(index..index + 1),
+        }
+    }
+    groups
+}
+
+fn merge(
+    spec: &Spec,
+    plan: &Plan,
+    stage: &PlannedStage,
+    loaded: &[Option<Model>],
+) -> Result<Vec<u8>> {
+    let nodes = &spec.nodes[stage.nodes.clone()];
+    let is_inside = |port: &PortRef| nodes.iter().any(|node| node.name == port.node);
+    let stages: Vec<Stage<'_>> = nodes
+        .iter()
+        .zip(&loaded[stage.nodes.clone()])
+        .filter_map(|(node, model)| Some(Stage { name: &node.name, model: model.as_ref()? }))
+        .collect();
+    let edges: Vec<Edge<'_>> = spec
+        .data_flow
+        .iter()
+        .filter(|edge| is_inside(&edge.source) && is_inside(&edge.target))
+        .map(|edge| Edge { from: names(&edge.source), to: names(&edge.target) })
+        .collect();
+    let outputs: Vec<_> =
+        stage.outputs.iter().map(|value| names(&plan.values[value.0].port.key)).collect();
+    veracity_onnx::merge(&stages, &edges, &outputs)?.to_bytes()
+}
+
+fn names(port: &PortRef) -> (&str, &str) {
+    (&port.node, &port.port)
+}
+
+/// The merged form if it was shown to agree with the separate one, else the separate one with a
+/// warning that says why.
+pub(crate) fn choose(mut separate: Runner, mut merged: Runner, tolerance: Tolerance) -> Runner {
+    match show_equal(&mut separate, &mut merged, tolerance) {
+        Ok(()) => {
+            merged.reset();
+            merged
+        }
+        Err(why) => {
+            separate.reset();
+            separate.warn(why);
+            separate
+        }
+    }
+}
+
+fn show_equal(
+    separate: &mut Runner,
+    merged: &mut Runner,
+    tolerance: Tolerance,
+) -> std::result::Result<(), Diagnostic> {
+    for episode in 0..EPISODES {
+        separate.reset();
+        merged.reset();
+        for step in 0..STEPS {
+            let inputs = separate.mock_inputs(episode * STEPS + step);
+            let reference = separate.run(&inputs).map_err(|refusal| unproved(&refusal))?;
+            let candidate = merged.run(&inputs).map_err(|refusal| unproved(&refusal))?;
+            for (name, expected) in &reference {
+                agree(name, expected, &candidate[name], tolerance)?;
+            }
+            let states: Vec<PortRef> = separate.states().map(|port| port.key.clone()).collect();
+            let pairs = separate.save_states().into_iter().zip(merged.save_states());
+            for (key, (expected, found)) in states.iter().zip(pairs) {
+                agree(&key.to_string(), &expected, &found, tolerance)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn agree(
+    name: &str,
+    expected: &Tensor,
+    found: &Tensor,
+    tolerance: Tolerance,
+) -> std::result::Result<(), Diagnostic> {
+    let options = MeasureOptions::new(tolerance).with_threads(1);
+    let measured =
+        measure(&expected.view(), &found.view(), &options).map_err(|refusal| unproved(&refusal))?;
+    // Made-up inputs may well give NaN or infinities; both forms must then give the same.
+    if measured.outside == 0 && measured.non_finite.mismatching == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "merged nodes give another {name}: max abs error {:e} at tolerance {:e} + {:e} * |value|",
+        measured.max_abs,
+        tolerance.atol(),
+        tolerance.rtol()
+    );
+    Err(Diagnostic::warning(codes::FUSION_UNPROVED, message)
+        .at(Place::node(name))
+        .hint("the nodes run separately; no result is affected"))
+}
+
+fn unproved(refusal: &veracity_diag::Refusal) -> Diagnostic {
+    let message = format!("merged nodes could not be shown to be equal: {refusal}");
+    Diagnostic::warning(codes::FUSION_UNPROVED, message).hint("the nodes run separately")
+}
+
+impl Runner {
+    /// Made-up values for every pipeline input, by `node/port`.
+    pub fn mock_inputs(&self, seed: u64) -> BTreeMap<String, Tensor> {
+        let inputs = self.inputs().iter().enumerate();
+        inputs
+            .map(|(index, port)| {
+                // Inputs of one step must differ from each other, and steps from each other.
+                let seed = seed.wrapping_mul(0x1_0000).wrapping_add(index as u64);
+                (port.key.to_string(), mock_tensor(port.dtype, &port.shape, seed))
+            })
+            .collect()
+    }
+}

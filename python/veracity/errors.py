@@ -1,0 +1,72 @@
+"""One exception class per kind of refusal, all under `VeracityError`.
+
+Each also is the builtin exception that Python code catches for such a case today.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One finding.
+
+    Attributes:
+        code: Stable code, `VERnnnn`.
+        severity: `"warning"` or `"error"`.
+        message: A short phrase that stands on its own.
+        location: `file:line:column (node/port)`, as far as it is known.
+        hints: What to try next.
+    """
+
+    code: str
+    severity: str
+    message: str
+    location: str
+    hints: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Render the finding with its hints, a line each."""
+        place = f"{self.location}: " if self.location else ""
+        hints = "".join(f"\n  hint: {hint}" for hint in self.hints)
+        return f"{place}{self.severity}[{self.code}]: {self.message}{hints}"
+
+
+class VeracityError(Exception):
+    """Something was refused; `diagnostics` says what, where and why."""
+
+    def __init__(self, diagnostics: list[Diagnostic]) -> None:
+        """Keep every finding of one refusal."""
+        super().__init__("\n".join(str(diagnostic) for diagnostic in diagnostics))
+        self.diagnostics = diagnostics
+
+
+class BundleError(VeracityError, ValueError):
+    """A bundle, or a file of it, is not what it should be."""
+
+
+class BundleNotFoundError(BundleError, FileNotFoundError):
+    """There is no bundle at this path, or one of its files is missing."""
+
+
+class EngineError(VeracityError, RuntimeError):
+    """An engine is missing, refused a model, or failed while running it."""
+
+
+class InputError(VeracityError, ValueError):
+    """An input is missing, unknown, or of the wrong dtype or shape."""
+
+
+class CompareError(VeracityError, ValueError):
+    """Two tensors cannot be compared, or a tolerance makes no sense."""
+
+
+def error_from_diagnostics(diagnostics: list[Diagnostic]) -> VeracityError:
+    """Return the exception for a refusal: the hundreds of its first error's code name the kind."""
+    first = next(found for found in diagnostics if found.severity == "error")
+    number = int(first.code.removeprefix("VER"))
+    if number in (1, 209):
+        return BundleNotFoundError(diagnostics)
+    kinds = {6: EngineError, 7: InputError, 8: CompareError}
+    return kinds.get(number // 100, BundleError)(diagnostics)
