@@ -35,7 +35,7 @@ pub fn verify(path: &Path) -> Verification {
         for warning in reporter.absorb(bundle.verify()).unwrap_or_default() {
             reporter.report(warning);
         }
-        files_hashed = bundle.named_files().count();
+        files_hashed = bundle.named_files().len();
         veracity_runtime::check_models(bundle, &mut reporter);
     }
     let by_backend = |readable: bool| -> Vec<String> {

@@ -1,1 +1,80 @@
-//! Placeholder.
+//! ONNX models run by Rust code alone: nothing to install, nothing to find.
+//!
+//! The computing is done by [tract](https://crates.io/crates/tract-onnx). It runs most of what
+//! policies are made of correctly, but not everything: some operators give wrong numbers without
+//! saying so. So nothing is run on trust. A model is loaded only when every node of it is on the
+//! list of what was compared with ONNX Runtime and found right (`lint/table.rs`: operator,
+//! attributes, dtypes); every other node is refused with [`codes::ENGINE_UNSUPPORTED`] and the
+//! reason.
+//!
+//! What differs from other engines, by design:
+//!
+//! - **Non-finite inputs are refused** when a model runs. `Relu`, `Clip`, `Tanh`, `Sigmoid`, `Max`
+//!   and `Min` swallow NaN here (`Tanh` of NaN is about −1), so a NaN that a sensor sent would turn
+//!   into a plausible action. The gap that remains: a NaN that *arises inside* a model, such as the
+//!   square root of a negative number, may be swallowed by these operators.
+//! - **A run allocates.** The contract of [`Session::run`] promises otherwise; tract makes the
+//!   tensors of every run anew, and this engine cannot keep that promise. It is the one engine that
+//!   is excepted.
+//! - **One thread.** A model runs in the thread that calls it; `threads` makes no difference.
+//! - `Tanh` and `Sigmoid` are approximations that are off by up to about 5e-7.
+//! - Memory and time of a run are those that the model asks for, and are not bounded.
+//!
+//! A panic inside tract is a refusal like any other. To keep it from being printed, the first use
+//! of the engine chains a panic hook before the one in place: it drops the report of a panic that
+//! happens inside of this engine on the same thread, and hands on every other one.
+
+mod dtype;
+mod lint;
+mod load;
+mod quiet;
+mod session;
+
+use veracity_diag::{Diagnostic, Result, codes};
+use veracity_engine::{Device, Engine, ModelFormat, ModelSource, Ports, Session, SessionOptions};
+
+/// The engine. It has no state: any number of them are the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmbeddedEngine;
+
+impl Engine for EmbeddedEngine {
+    fn name(&self) -> &'static str {
+        "embedded"
+    }
+
+    fn version(&self) -> String {
+        // The exact version that the manifest asks for, and that the table was made for.
+        "tract 0.23.9".to_owned()
+    }
+
+    fn supports(&self, format: ModelFormat) -> bool {
+        format == ModelFormat::Onnx
+    }
+
+    fn load(
+        &self,
+        source: &ModelSource,
+        ports: &Ports,
+        options: &SessionOptions,
+    ) -> Result<Box<dyn Session>> {
+        let place = load::place_of(&source.bytes);
+        check_request(source.format, options.device)
+            .and_then(|()| load::load(&source.bytes, ports, options.optimization))
+            .map(|session| Box::new(session.at(place.clone())) as Box<dyn Session>)
+            .map_err(|refusal| refusal.within(&place))
+    }
+}
+
+fn check_request(format: ModelFormat, device: Device) -> Result<()> {
+    let (code, message) = match (format, device) {
+        (ModelFormat::Onnx, Device::Auto | Device::Cpu) => return Ok(()),
+        (ModelFormat::Onnx, Device::Cuda(_)) => {
+            (codes::DEVICE_UNAVAILABLE, "the embedded engine runs on the CPU only".to_owned())
+        }
+        (other, _) => (
+            codes::ENGINE_UNSUPPORTED_FORMAT,
+            format!("the embedded engine does not run {other} models"),
+        ),
+    };
+    Err(Diagnostic::error(code, message).into())
+}

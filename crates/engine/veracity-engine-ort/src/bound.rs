@@ -222,20 +222,13 @@ impl Runner {
 }
 
 impl Arguments {
+    /// Arguments that have their names, and no values yet.
     fn named(inputs: &Side, outputs: &Side) -> Self {
-        let owned = |side: &Side| -> Vec<CString> {
-            side.iter().map(|(name, _)| CString::clone(name)).collect()
-        };
-        let pointers = |names: &[CString]| names.iter().map(|name| name.as_ptr()).collect();
-        let (mut names, output_names) = (owned(inputs), owned(outputs));
-        let arguments = Self {
-            input_names: pointers(&names),
-            output_names: pointers(&output_names),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            _names: Vec::new(),
-        };
-        names.extend(output_names);
-        Self { _names: names, ..arguments }
+        let names: Vec<CString> =
+            inputs.iter().chain(outputs).map(|(name, _)| CString::clone(name)).collect();
+        let mut input_names: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
+        let output_names = input_names.split_off(inputs.len());
+        let (inputs, outputs) = (Vec::new(), Vec::new());
+        Self { input_names, inputs, output_names, outputs, _names: names }
     }
 }

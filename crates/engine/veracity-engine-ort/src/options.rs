@@ -30,6 +30,8 @@ pub(crate) fn cpu_options(api: Api, options: &SessionOptions) -> Called<Owned<Or
         check(api, (api.SetSessionExecutionMode)(pointer, sequential))?;
         let level = level_from(options.optimization);
         check(api, (api.SetSessionGraphOptimizationLevel)(pointer, level))?;
+        // The library knows a second format, and takes a file for it by its looks.
+        set(api, &made, c"session.load_model_format", c"ONNX")?;
         if threads == 1 {
             // The calling thread does all the work. Nothing waits for it, so nothing should be set
             // up to burn a core while waiting.

@@ -360,7 +360,7 @@ void Feed(Input& input, c10::Device device) {
     input.value_data = input.value.mutable_data_ptr();
   }
   if (device.is_cpu()) {
-    std::memcpy(input.value_data, input.source.const_data_ptr(), input.source.nbytes());
+    input.value = input.source;
   } else {
     input.value.copy_(input.source);
   }

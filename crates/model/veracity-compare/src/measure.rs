@@ -106,10 +106,13 @@ fn first_pass(source: &Source<'_>, options: &MeasureOptions) -> Pass {
         worker.summary.add_block(block, &totals);
     });
     let (mut summary, mut ulps, mut total) = (Summary::new(), ulps(), tally());
-    for worker in workers {
+    for mut worker in workers {
         summary.merge(worker.summary);
         ulps.merge(&worker.ulps);
-        if let (Some(total), Some(tally)) = (&mut total, &worker.tally) {
+        if let (Some(total), Some(tally), Some(brackets)) =
+            (&mut total, &mut worker.tally, &brackets)
+        {
+            tally.finish(brackets);
             total.merge(tally);
         }
     }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use veracity_results::Percentiles;
 
 mod brackets;
+mod collect;
 pub(crate) mod errors;
 mod refine;
 
@@ -106,13 +107,12 @@ fn order_statistics(source: &Source<'_>, known: Known, ranks: &[u64]) -> BTreeMa
     let at_zero = ranks.partition_point(|&rank| rank < zeros);
     let mut found: BTreeMap<u64, f64> = ranks[..at_zero].iter().map(|&rank| (rank, 0.0)).collect();
     let mut wanted = ranks[at_zero..].to_vec();
-    let mut cells = Vec::new();
-    if let Some((brackets, tally)) = brackets {
-        for (cell, collected) in brackets.into_cells(compared, &tally) {
-            let picked = collected.map(|mut errors| refine::pick(&cell, &mut errors, &wanted));
-            found.extend(picked.into_iter().flatten());
-            cells.push(cell);
-        }
+    let (mut cells, collected) = match brackets {
+        Some((brackets, tally)) => brackets.into_cells(compared, &tally),
+        None => (Vec::new(), None),
+    };
+    if let Some(entries) = collected {
+        found.extend(refine::pick_from(entries, &cells, &wanted));
         wanted.retain(|rank| !found.contains_key(rank));
     }
     if wanted.iter().any(|&rank| !cells.iter().any(|cell| cell.holds(rank))) {
@@ -136,7 +136,7 @@ fn search(
         if cells.is_empty() {
             return;
         }
-        if cells.iter().map(|cell| cell.count).sum::<u64>() <= source.plan.collect_limit {
+        if cells.iter().map(|cell| cell.count).sum::<u64>() <= source.plan.collect_limit as u64 {
             found.extend(refine::select(source, &cells, &wanted));
             return;
         }

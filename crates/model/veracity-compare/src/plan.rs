@@ -38,8 +38,8 @@ pub(crate) struct Plan {
     pub(crate) direct_limit: usize,
     /// Most errors sampled.
     pub(crate) sample: usize,
-    /// Most errors that may be held in memory at once.
-    pub(crate) collect_limit: u64,
+    /// Most errors that may be held in memory at once, 16 bytes each.
+    pub(crate) collect_limit: usize,
 }
 
 impl Plan {
@@ -56,9 +56,9 @@ impl Plan {
             block: BLOCK,
             tile: TILE,
             direct_limit: 128 * 1024,
-            sample: 256 * 1024,
-            // 32 MiB of float64.
-            collect_limit: 4 * 1024 * 1024,
+            sample: 128 * 1024,
+            // 32 MiB.
+            collect_limit: 2 * 1024 * 1024,
         }
     }
 

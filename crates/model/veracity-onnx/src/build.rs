@@ -27,15 +27,8 @@ pub struct GraphBuilder {
 impl GraphBuilder {
     /// An empty graph that uses this version of the default operators.
     pub fn new(name: impl Into<String>, opset: i64) -> Self {
-        let graph = GraphProto {
-            name: Some(name.into()),
-            ..GraphProto::default()
-        };
-        Self {
-            graph,
-            opset,
-            metadata: Vec::new(),
-        }
+        let graph = GraphProto { name: Some(name.into()), ..GraphProto::default() };
+        Self { graph, opset, metadata: Vec::new() }
     }
 
     /// Adds an input.
@@ -47,9 +40,7 @@ impl GraphBuilder {
         dims: impl IntoIterator<Item = D>,
     ) -> Self {
         let dims = dims.into_iter().map(Into::into).collect();
-        self.graph
-            .input
-            .push(ValueInfo::tensor_proto(name.into(), dtype, dims));
+        self.graph.input.push(ValueInfo::tensor_proto(name.into(), dtype, dims));
         self
     }
 
@@ -62,18 +53,14 @@ impl GraphBuilder {
         dims: impl IntoIterator<Item = D>,
     ) -> Self {
         let dims = dims.into_iter().map(Into::into).collect();
-        self.graph
-            .output
-            .push(ValueInfo::tensor_proto(name.into(), dtype, dims));
+        self.graph.output.push(ValueInfo::tensor_proto(name.into(), dtype, dims));
         self
     }
 
     /// Adds a constant value.
     #[must_use]
     pub fn initializer(mut self, name: impl Into<String>, tensor: &Tensor) -> Self {
-        self.graph
-            .initializer
-            .push(tensor_proto(Some(name.into()), tensor));
+        self.graph.initializer.push(tensor_proto(Some(name.into()), tensor));
         self
     }
 
@@ -140,60 +127,43 @@ impl Node {
     /// Adds an integer attribute.
     #[must_use]
     pub fn int(self, name: impl Into<String>, value: i64) -> Self {
-        let value = AttributeProto {
-            i: Some(value),
-            ..AttributeProto::default()
-        };
+        let value = AttributeProto { i: Some(value), ..AttributeProto::default() };
         self.attribute(name, AttributeType::Int, value)
     }
 
     /// Adds a number attribute.
     #[must_use]
     pub fn float(self, name: impl Into<String>, value: f32) -> Self {
-        let value = AttributeProto {
-            f: Some(value),
-            ..AttributeProto::default()
-        };
+        let value = AttributeProto { f: Some(value), ..AttributeProto::default() };
         self.attribute(name, AttributeType::Float, value)
     }
 
     /// Adds a text attribute.
     #[must_use]
     pub fn string(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        let value = AttributeProto {
-            s: Some(value.into().into()),
-            ..AttributeProto::default()
-        };
+        let value = AttributeProto { s: Some(value.into().into()), ..AttributeProto::default() };
         self.attribute(name, AttributeType::String, value)
     }
 
     /// Adds an attribute that is a list of integers.
     #[must_use]
     pub fn ints(self, name: impl Into<String>, values: impl Into<Vec<i64>>) -> Self {
-        let value = AttributeProto {
-            ints: values.into(),
-            ..AttributeProto::default()
-        };
+        let value = AttributeProto { ints: values.into(), ..AttributeProto::default() };
         self.attribute(name, AttributeType::Ints, value)
     }
 
     /// Adds an attribute that is a list of numbers.
     #[must_use]
     pub fn floats(self, name: impl Into<String>, values: impl Into<Vec<f32>>) -> Self {
-        let value = AttributeProto {
-            floats: values.into(),
-            ..AttributeProto::default()
-        };
+        let value = AttributeProto { floats: values.into(), ..AttributeProto::default() };
         self.attribute(name, AttributeType::Floats, value)
     }
 
     /// Adds a tensor attribute.
     #[must_use]
     pub fn tensor(self, name: impl Into<String>, value: &Tensor) -> Self {
-        let value = AttributeProto {
-            t: Some(tensor_proto(None, value)),
-            ..AttributeProto::default()
-        };
+        let value =
+            AttributeProto { t: Some(tensor_proto(None, value)), ..AttributeProto::default() };
         self.attribute(name, AttributeType::Tensor, value)
     }
 
@@ -201,10 +171,7 @@ impl Node {
     /// ends up in: its own operator version and metadata are dropped.
     #[must_use]
     pub fn graph(self, name: impl Into<String>, body: GraphBuilder) -> Self {
-        let value = AttributeProto {
-            g: Some(body.graph),
-            ..AttributeProto::default()
-        };
+        let value = AttributeProto { g: Some(body.graph), ..AttributeProto::default() };
         self.attribute(name, AttributeType::Graph, value)
     }
 
@@ -215,11 +182,7 @@ impl Node {
         value: AttributeProto,
     ) -> Self {
         let (name, r#type) = (Some(name.into()), Some(kind.into()));
-        self.0.attribute.push(AttributeProto {
-            name,
-            r#type,
-            ..value
-        });
+        self.0.attribute.push(AttributeProto { name, r#type, ..value });
         self
     }
 }
@@ -236,17 +199,11 @@ pub(crate) fn model_proto(graph: GraphProto, ir_version: i64) -> ModelProto {
 }
 
 pub(crate) fn opset_import(domain: &str, version: i64) -> OperatorSetIdProto {
-    OperatorSetIdProto {
-        domain: Some(domain.to_owned()),
-        version: Some(version),
-    }
+    OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) }
 }
 
 pub(crate) fn entry(key: impl Into<String>, value: impl Into<String>) -> StringStringEntryProto {
-    StringStringEntryProto {
-        key: Some(key.into()),
-        value: Some(value.into()),
-    }
+    StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) }
 }
 
 fn tensor_proto(name: Option<String>, tensor: &Tensor) -> TensorProto {

@@ -32,10 +32,7 @@ impl Model {
         let mut reporter = Reporter::new();
         let files = external_tensors(self)
             .filter_map(|tensor| {
-                let place = Place {
-                    node: tensor.name.clone(),
-                    ..self.place()
-                };
+                let place = Place { node: tensor.name.clone(), ..self.place() };
                 reporter.absorb(read_entry(tensor).map_err(|problem| problem.within(&place)))
             })
             .collect();
@@ -73,9 +70,7 @@ fn read_entry(tensor: &TensorProto) -> Result<ExternalFile> {
     let offset = number("offset")?.unwrap_or(0);
     let length = check_length(tensor, number("length")?)?;
     if offset.checked_add(length.unwrap_or(0)).is_none() {
-        return Err(problem(format!(
-            "its end is beyond any file: offset {offset}"
-        )));
+        return Err(problem(format!("its end is beyond any file: offset {offset}")));
     }
     Ok(ExternalFile {
         location: location.to_owned(),
@@ -105,16 +100,10 @@ fn check_location(location: &str) -> Result<()> {
         return refuse(codes::PATH_ABSOLUTE, "is an absolute path");
     }
     if location.split(['/', '\\']).any(|part| part == "..") {
-        return refuse(
-            codes::PATH_LEAVES_BUNDLE,
-            "leads out of the folder of the model",
-        );
+        return refuse(codes::PATH_LEAVES_BUNDLE, "leads out of the folder of the model");
     }
     if location.contains('\\') || location.ends_with('/') {
-        return refuse(
-            codes::ONNX_EXTERNAL_DATA,
-            "is not a plain path with forward slashes",
-        );
+        return refuse(codes::ONNX_EXTERNAL_DATA, "is not a plain path with forward slashes");
     }
     Ok(())
 }
@@ -132,16 +121,14 @@ fn check_length(tensor: &TensorProto, written: Option<u64>) -> Result<Option<u64
     let needed = tensor
         .dims
         .iter()
-        .try_fold(1_u64, |product, &dim| {
-            product.checked_mul(u64::try_from(dim).ok()?)
-        })
+        .try_fold(1_u64, |product, &dim| product.checked_mul(u64::try_from(dim).ok()?))
         .and_then(|elements| elements.checked_mul(bits))
         .map(|bits| bits.div_ceil(8))
         .ok_or_else(|| problem(format!("its shape {:?} is impossible", tensor.dims)))?;
     match written {
-        Some(written) if written != needed => Err(problem(format!(
-            "its length is {written} where its shape takes {needed} bytes"
-        ))),
+        Some(written) if written != needed => {
+            Err(problem(format!("its length is {written} where its shape takes {needed} bytes")))
+        }
         _ => Ok(Some(needed)),
     }
 }

@@ -26,7 +26,4 @@ pub use ports::{DeclaredPort, check_ports};
 pub use value::{Dim, ValueInfo};
 
 // Weights are stored little-endian and handed on as they are.
-const _: () = assert!(
-    cfg!(target_endian = "little"),
-    "big-endian machines are not supported"
-);
+const _: () = assert!(cfg!(target_endian = "little"), "big-endian machines are not supported");

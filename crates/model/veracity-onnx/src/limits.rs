@@ -23,9 +23,7 @@ const MAX_MESSAGE_DEPTH: usize = 100;
 
 /// Refuses bytes that would take too much memory to decode, or that are no protobuf at all.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), Refusal> {
-    let mut scan = Scan {
-        budget: MAX_DECODED_BYTES,
-    };
+    let mut scan = Scan { budget: MAX_DECODED_BYTES };
     scan.message(bytes, Kind::Model, MAX_MESSAGE_DEPTH)
         .map_err(|problem| Diagnostic::error(codes::ONNX_MALFORMED, problem).into())
 }
@@ -168,10 +166,8 @@ impl Scan {
 const CUT_OFF: &str = "the data ends in the middle of a field";
 
 fn take<'a>(rest: &mut &'a [u8], length: u64) -> Result<&'a [u8], &'static str> {
-    let (head, tail) = usize::try_from(length)
-        .ok()
-        .and_then(|at| rest.split_at_checked(at))
-        .ok_or(CUT_OFF)?;
+    let (head, tail) =
+        usize::try_from(length).ok().and_then(|at| rest.split_at_checked(at)).ok_or(CUT_OFF)?;
     *rest = tail;
     Ok(head)
 }
@@ -242,18 +238,9 @@ mod tests {
             (&[0x3a, 5, 1][..], "middle of a field"),
             (&[0x80; 11], "64 bits"),
             (b"\x0bgroup", "unknown kind"),
-            (
-                &[
-                    0x3a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1,
-                ],
-                "middle of a field",
-            ),
+            (&[0x3a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], "middle of a field"),
         ] {
-            assert!(
-                problem(bytes).contains(expected),
-                "{bytes:?}: {}",
-                problem(bytes)
-            );
+            assert!(problem(bytes).contains(expected), "{bytes:?}: {}", problem(bytes));
         }
     }
 }

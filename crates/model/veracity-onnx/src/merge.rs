@@ -57,10 +57,7 @@ pub fn merge(stages: &[Stage<'_>], edges: &[Edge<'_>], outputs: &[PortRef<'_>]) 
     let plan = Plan::new(stages, edges, outputs)?;
     let opset_import = shared::opsets(stages)?;
     let functions = shared::functions(stages)?;
-    let mut merged = GraphProto {
-        name: Some("merged".to_owned()),
-        ..GraphProto::default()
-    };
+    let mut merged = GraphProto { name: Some("merged".to_owned()), ..GraphProto::default() };
     let mut renamers: Vec<Renamer> = Vec::new();
     for (index, stage) in stages.iter().enumerate() {
         let aliases = plan
@@ -78,13 +75,8 @@ pub fn merge(stages: &[Stage<'_>], edges: &[Edge<'_>], outputs: &[PortRef<'_>]) 
     let ir_version = ir_versions.fold(IR_VERSION_FREE_INITIALIZERS, i64::max);
     let metadata_props = shared::metadata(stages);
     let proto = model_proto(merged, ir_version);
-    Model::checked(ModelProto {
-        opset_import,
-        functions,
-        metadata_props,
-        ..proto
-    })
-    .map_err(|problem| unfusable(problem).into())
+    Model::checked(ModelProto { opset_import, functions, metadata_props, ..proto })
+        .map_err(|problem| unfusable(problem).into())
 }
 
 /// Adds the renamed parts of a stage.
@@ -94,49 +86,32 @@ fn append(merged: &mut GraphProto, model: &Model, renamer: &mut Renamer) {
     // What is known about a connected input is known about the value that feeds it.
     let is_own = |info: &ValueInfoProto| !renamer.is_alias(info.name());
     graph.value_info.retain(is_own);
-    graph
-        .quantization_annotation
-        .retain(|note| !renamer.is_alias(note.tensor_name()));
-    graph
-        .input
-        .retain(|info| is_own(info) && !initialized.contains(info.name()));
-    let inputs: HashSet<String> = graph
-        .input
-        .iter()
-        .map(|info| info.name().to_owned())
-        .collect();
+    graph.quantization_annotation.retain(|note| !renamer.is_alias(note.tensor_name()));
+    graph.input.retain(|info| is_own(info) && !initialized.contains(info.name()));
+    let inputs: HashSet<String> = graph.input.iter().map(|info| info.name().to_owned()).collect();
     let computed = |info: &ValueInfoProto| is_own(info) && !inputs.contains(info.name());
     let outputs: Vec<_> = graph.output.drain(..).filter(computed).collect();
     graph.value_info.extend(outputs);
     renamer.body(&mut graph);
     merged.node.append(&mut graph.node);
     merged.initializer.append(&mut graph.initializer);
-    merged
-        .sparse_initializer
-        .append(&mut graph.sparse_initializer);
+    merged.sparse_initializer.append(&mut graph.sparse_initializer);
     merged.input.append(&mut graph.input);
     merged.value_info.append(&mut graph.value_info);
-    merged
-        .quantization_annotation
-        .append(&mut graph.quantization_annotation);
+    merged.quantization_annotation.append(&mut graph.quantization_annotation);
 }
 
 /// Makes an output of a stage an output of the merged model.
 fn expose(merged: &mut GraphProto, stage: Stage<'_>, renamer: &Renamer, output: &str) {
     let mut outputs = stage.model.graph().output.iter();
-    let mut info = outputs
-        .find(|info| info.name() == output)
-        .cloned()
-        .unwrap_or_default();
+    let mut info = outputs.find(|info| info.name() == output).cloned().unwrap_or_default();
     let value = renamer.name(output);
     renamer.value_info(&mut info);
     let exposed = renamer.own_name(output);
     if value != exposed {
         // The stage hands a connected input on: the value belongs to another stage.
         let copy = Node::new("Identity", [value.as_str()], [exposed.as_str()]);
-        merged.node.push(NodeProto::from(
-            copy.named(format!("{exposed} (handed on)")),
-        ));
+        merged.node.push(NodeProto::from(copy.named(format!("{exposed} (handed on)"))));
     }
     info.name = Some(exposed);
     merged.output.push(info);
@@ -144,14 +119,9 @@ fn expose(merged: &mut GraphProto, stage: Stage<'_>, renamer: &Renamer, output: 
 
 /// A value is described once: an output of the merged model by its output entry.
 fn keep_value_info_unique(graph: &mut GraphProto) {
-    let mut seen: HashSet<String> = graph
-        .output
-        .iter()
-        .map(|info| info.name().to_owned())
-        .collect();
-    graph
-        .value_info
-        .retain(|info| seen.insert(info.name().to_owned()));
+    let mut seen: HashSet<String> =
+        graph.output.iter().map(|info| info.name().to_owned()).collect();
+    graph.value_info.retain(|info| seen.insert(info.name().to_owned()));
 }
 
 fn unfusable(message: impl Into<String>) -> Diagnostic {

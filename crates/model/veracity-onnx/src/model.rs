@@ -82,9 +82,7 @@ impl Model {
         let bytes = self.to_bytes().map_err(|refusal| refusal.within(&place))?;
         replace_file(path, &bytes).map_err(|error| {
             let message = format!("cannot be written: {error}");
-            Diagnostic::error(codes::FILE_UNWRITABLE, message)
-                .at(place)
-                .into()
+            Diagnostic::error(codes::FILE_UNWRITABLE, message).at(place).into()
         })
     }
 
@@ -96,19 +94,13 @@ impl Model {
 
     /// What the graph returns.
     pub fn outputs(&self) -> Vec<ValueInfo> {
-        self.graph()
-            .output
-            .iter()
-            .map(ValueInfo::from_proto)
-            .collect()
+        self.graph().output.iter().map(ValueInfo::from_proto).collect()
     }
 
     /// Version of the default operator set, if the model names one.
     pub fn opset(&self) -> Option<i64> {
         let mut imports = self.proto.opset_import.iter();
-        imports
-            .find(|import| domain(import.domain()).is_empty())
-            .map(OperatorSetIdProto::version)
+        imports.find(|import| domain(import.domain()).is_empty()).map(OperatorSetIdProto::version)
     }
 
     /// Version of the file format.
@@ -125,9 +117,7 @@ impl Model {
     /// Free-form keys and values.
     pub fn metadata(&self) -> Vec<(String, String)> {
         let entries = self.proto.metadata_props.iter();
-        entries
-            .map(|entry| (entry.key().to_owned(), entry.value().to_owned()))
-            .collect()
+        entries.map(|entry| (entry.key().to_owned(), entry.value().to_owned())).collect()
     }
 
     /// Number of nodes, those of subgraphs and functions included.
@@ -156,53 +146,32 @@ impl Model {
 
     /// The main graph.
     pub(crate) fn graph(&self) -> &GraphProto {
-        self.proto
-            .graph
-            .as_ref()
-            .expect("`checked` refuses models without a graph")
+        self.proto.graph.as_ref().expect("`checked` refuses models without a graph")
     }
 
     /// Graph inputs without an initializer.
     pub(crate) fn fed_inputs(&self) -> impl Iterator<Item = &ValueInfoProto> {
         let initialized: HashSet<&str> = initializer_names(self.graph()).collect();
-        self.graph()
-            .input
-            .iter()
-            .filter(move |input| !initialized.contains(input.name()))
+        self.graph().input.iter().filter(move |input| !initialized.contains(input.name()))
     }
 
     /// The file, as far as findings about the model can name it.
     pub(crate) fn place(&self) -> Place {
-        Place {
-            file: self.file.clone(),
-            ..Place::default()
-        }
+        Place { file: self.file.clone(), ..Place::default() }
     }
 }
 
 impl fmt::Debug for Model {
     /// Short: a model prints as megabytes otherwise.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Model({:?}, {} nodes)",
-            self.graph().name(),
-            self.graph().node.len()
-        )
+        write!(f, "Model({:?}, {} nodes)", self.graph().name(), self.graph().node.len())
     }
 }
 
 /// Names of the values that a graph holds itself.
 pub(crate) fn initializer_names(graph: &GraphProto) -> impl Iterator<Item = &str> {
-    let sparse = graph
-        .sparse_initializer
-        .iter()
-        .filter_map(|tensor| tensor.values.as_ref());
-    graph
-        .initializer
-        .iter()
-        .chain(sparse)
-        .map(TensorProto::name)
+    let sparse = graph.sparse_initializer.iter().filter_map(|tensor| tensor.values.as_ref());
+    graph.initializer.iter().chain(sparse).map(TensorProto::name)
 }
 
 fn malformed(problem: impl Into<String>) -> Diagnostic {
@@ -211,9 +180,8 @@ fn malformed(problem: impl Into<String>) -> Diagnostic {
 
 /// Fills a new file beside `path` and moves it there.
 fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let name = path
-        .file_name()
-        .ok_or_else(|| std::io::Error::other("the path has no file name"))?;
+    let name =
+        path.file_name().ok_or_else(|| std::io::Error::other("the path has no file name"))?;
     let temporary = path.with_file_name(format!(".{}.{}.new", name.display(), std::process::id()));
     let write = || {
         let mut file = fs::File::create(&temporary)?;

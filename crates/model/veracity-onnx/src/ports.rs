@@ -19,10 +19,9 @@ pub fn check_ports(
     let mut reporter = Reporter::new();
     // An input that has a value already need not be declared, but may be.
     let accepted: Vec<ValueInfo> = model.graph().input.iter().map(ValueInfo::from_proto).collect();
-    for (side, declared, actual) in [
-        ("input", inputs, &accepted),
-        ("output", outputs, &model.outputs()),
-    ] {
+    for (side, declared, actual) in
+        [("input", inputs, &accepted), ("output", outputs, &model.outputs())]
+    {
         for port in declared {
             let checked = check_port(side, *port, actual);
             reporter.absorb(checked.map_err(|problem| problem.within(&model.place())));
@@ -34,10 +33,7 @@ pub fn check_ports(
                 "the model needs input {:?} ({input}), which the bundle does not name",
                 input.name
             );
-            let place = Place {
-                port: Some(input.name),
-                ..model.place()
-            };
+            let place = Place { port: Some(input.name), ..model.place() };
             reporter.report(Diagnostic::error(codes::ONNX_INPUT_UNDECLARED, message).at(place));
         }
     }
@@ -49,10 +45,7 @@ fn check_port(
     (name, dtype, shape): DeclaredPort<'_>,
     actual: &[ValueInfo],
 ) -> Result<()> {
-    let place = Place {
-        port: Some(name.to_owned()),
-        ..Place::default()
-    };
+    let place = Place { port: Some(name.to_owned()), ..Place::default() };
     let Some(found) = actual.iter().find(|value| value.name == name) else {
         let message = format!("the model has no {side} {name:?}");
         let missing = Diagnostic::error(codes::ONNX_PORT_MISSING, message).at(place);
@@ -75,9 +68,7 @@ fn check_port(
     }
     let message =
         format!("{side} {name:?} is {found} in the model and {dtype} {shape} in the bundle");
-    Err(Diagnostic::error(codes::ONNX_PORT_MISMATCH, message)
-        .at(place)
-        .into())
+    Err(Diagnostic::error(codes::ONNX_PORT_MISMATCH, message).at(place).into())
 }
 
 /// Longest name that is worth a guess; the work grows with its square.
@@ -141,29 +132,16 @@ mod tests {
             .collect();
         match check_ports(&model(), &inputs, &[output]) {
             Ok(()) => Vec::new(),
-            Err(refusal) => refusal
-                .diagnostics()
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
+            Err(refusal) => refusal.diagnostics().iter().map(ToString::to_string).collect(),
         }
     }
 
     #[test]
     fn a_declared_size_fits_an_open_axis() {
-        let inputs = [
-            ("hidden", DType::F32, [1, 64]),
-            ("obs", DType::F32, [1, 48]),
-        ];
+        let inputs = [("hidden", DType::F32, [1, 64]), ("obs", DType::F32, [1, 48])];
         let none: Vec<String> = Vec::new();
-        assert_eq!(
-            codes_of(&inputs, ("actions", DType::F32, &[1, 12].into())),
-            none
-        );
-        assert_eq!(
-            codes_of(&inputs, ("actions", DType::F32, &[7, 12].into())),
-            none
-        );
+        assert_eq!(codes_of(&inputs, ("actions", DType::F32, &[1, 12].into())), none);
+        assert_eq!(codes_of(&inputs, ("actions", DType::F32, &[7, 12].into())), none);
     }
 
     #[test]
@@ -181,10 +159,7 @@ mod tests {
 
     #[test]
     fn every_difference_is_reported() {
-        let inputs = [
-            ("Obs_", DType::F32, [1, 48]),
-            ("hidden", DType::F64, [1, 64]),
-        ];
+        let inputs = [("Obs_", DType::F32, [1, 48]), ("hidden", DType::F64, [1, 64])];
         assert_eq!(
             codes_of(&inputs, ("actions", DType::F32, &[12].into())),
             [
@@ -211,12 +186,7 @@ mod tests {
     #[test]
     fn a_value_of_unknown_type_fits_and_one_of_a_foreign_type_does_not() {
         let shape = Shape::from([3]);
-        let value = |type_name| ValueInfo {
-            name: "x".into(),
-            dtype: None,
-            type_name,
-            dims: None,
-        };
+        let value = |type_name| ValueInfo { name: "x".into(), dtype: None, type_name, dims: None };
         assert!(check_port("input", ("x", DType::F32, &shape), &[value("untyped")]).is_ok());
         assert!(check_port("input", ("x", DType::F32, &shape), &[value("STRING")]).is_err());
     }

@@ -19,9 +19,7 @@ fn write_graph(text: &mut String, graph: &GraphProto, indent: &str) {
     };
     let values = |infos: &[ValueInfoProto]| {
         let shown = infos.iter().map(ValueInfo::from_proto);
-        shown
-            .map(|value| format!("{}: {value}", value.name))
-            .collect::<Vec<_>>()
+        shown.map(|value| format!("{}: {value}", value.name)).collect::<Vec<_>>()
     };
     for input in values(&graph.input) {
         line("input", input);
@@ -29,15 +27,8 @@ fn write_graph(text: &mut String, graph: &GraphProto, indent: &str) {
     initializer_names(graph).for_each(|name| line("constant", name.to_owned()));
     for node in &graph.node {
         let (inputs, outputs) = (node.input.join(", "), node.output.join(", "));
-        let name = node
-            .name
-            .as_deref()
-            .map(|name| format!(" # {name}"))
-            .unwrap_or_default();
-        line(
-            "node",
-            format!("{outputs} = {}({inputs}){name}", node.op_type()),
-        );
+        let name = node.name.as_deref().map(|name| format!(" # {name}")).unwrap_or_default();
+        line("node", format!("{outputs} = {}({inputs}){name}", node.op_type()));
         for AttributeProto { name, g, .. } in &node.attribute {
             let Some(body) = g else { continue };
             let mut nested = String::new();

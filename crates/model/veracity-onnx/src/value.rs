@@ -51,20 +51,11 @@ impl ValueInfo {
     pub(crate) fn tensor_proto(name: String, dtype: DType, dims: Vec<Dim>) -> ValueInfoProto {
         let tensor = type_proto::Tensor {
             elem_type: Some(to_onnx(dtype)),
-            shape: Some(TensorShapeProto {
-                dim: dims.into_iter().map(Dim::into_proto).collect(),
-            }),
+            shape: Some(TensorShapeProto { dim: dims.into_iter().map(Dim::into_proto).collect() }),
         };
         let value = Some(type_proto::Value::TensorType(tensor));
-        let r#type = Some(TypeProto {
-            value,
-            ..TypeProto::default()
-        });
-        ValueInfoProto {
-            name: Some(name),
-            r#type,
-            ..ValueInfoProto::default()
-        }
+        let r#type = Some(TypeProto { value, ..TypeProto::default() });
+        ValueInfoProto { name: Some(name), r#type, ..ValueInfoProto::default() }
     }
 }
 
@@ -107,10 +98,7 @@ impl Dim {
             Self::Named(name) => Some(dimension::Value::DimParam(name)),
             Self::Unknown => None,
         };
-        Dimension {
-            value,
-            ..Dimension::default()
-        }
+        Dimension { value, ..Dimension::default() }
     }
 }
 
@@ -166,9 +154,7 @@ fn onnx_name(elem_type: i32) -> &'static str {
 
 /// The dtype of an ONNX element type.
 pub(crate) fn from_onnx(elem_type: i32) -> Option<DType> {
-    DType::ALL
-        .into_iter()
-        .find(|dtype| to_onnx(*dtype) == elem_type)
+    DType::ALL.into_iter().find(|dtype| to_onnx(*dtype) == elem_type)
 }
 
 /// The ONNX element type of a dtype.
@@ -208,10 +194,7 @@ mod tests {
     fn values_read_as_people_write_them() {
         let dims = vec![Dim::from("batch"), Dim::from(48), Dim::Unknown];
         let proto = ValueInfo::tensor_proto("x".into(), DType::F32, dims);
-        assert_eq!(
-            ValueInfo::from_proto(&proto).to_string(),
-            "float32 [batch, 48, ?]"
-        );
+        assert_eq!(ValueInfo::from_proto(&proto).to_string(), "float32 [batch, 48, ?]");
         let untyped = ValueInfo::from_proto(&ValueInfoProto::default());
         assert_eq!(untyped.to_string(), "untyped");
     }
@@ -219,10 +202,7 @@ mod tests {
     #[test]
     fn a_negative_size_is_an_unknown_size() {
         let value = Some(dimension::Value::DimValue(-1));
-        let proto = Dimension {
-            value,
-            ..Dimension::default()
-        };
+        let proto = Dimension { value, ..Dimension::default() };
         assert_eq!(Dim::from_proto(&proto), Dim::Unknown);
     }
 }

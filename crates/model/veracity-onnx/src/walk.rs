@@ -24,9 +24,7 @@ impl<'a> Parts<'a> {
         let mut parts = Self::default();
         let training = model.training_info.iter();
         let graphs = training.flat_map(|info| [&info.algorithm, &info.initialization]);
-        parts
-            .waiting
-            .extend(graphs.flatten().chain(&model.graph).map(|graph| (graph, 0)));
+        parts.waiting.extend(graphs.flatten().chain(&model.graph).map(|graph| (graph, 0)));
         for function in &model.functions {
             parts.nodes(&function.node, 0);
             parts.attributes(&function.attribute_proto, 0);
@@ -49,8 +47,7 @@ impl<'a> Parts<'a> {
 
     fn attributes(&mut self, attributes: &'a [AttributeProto], depth: usize) {
         for attribute in attributes {
-            self.tensors
-                .extend(attribute.t.iter().chain(&attribute.tensors));
+            self.tensors.extend(attribute.t.iter().chain(&attribute.tensors));
             self.sparse(attribute.sparse_tensor.as_slice());
             self.sparse(&attribute.sparse_tensors);
             let graphs = attribute.g.iter().chain(&attribute.graphs);
@@ -59,9 +56,7 @@ impl<'a> Parts<'a> {
     }
 
     fn sparse(&mut self, tensors: &'a [SparseTensorProto]) {
-        let halves = tensors
-            .iter()
-            .flat_map(|tensor| [&tensor.values, &tensor.indices]);
+        let halves = tensors.iter().flat_map(|tensor| [&tensor.values, &tensor.indices]);
         self.tensors.extend(halves.flatten());
     }
 }

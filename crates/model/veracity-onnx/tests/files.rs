@@ -43,10 +43,7 @@ fn a_file_tells_what_it_was_built_from() {
     model().write(&path).unwrap();
     let read = Model::read(&path).unwrap();
     let names = |values: Vec<veracity_onnx::ValueInfo>| {
-        values
-            .iter()
-            .map(|value| format!("{} {value}", value.name))
-            .collect::<Vec<_>>()
+        values.iter().map(|value| format!("{} {value}", value.name)).collect::<Vec<_>>()
     };
     assert_eq!(names(read.inputs()), ["x float32 [batch, 4]", "c bool []"]);
     assert_eq!(names(read.outputs()), ["z float32 [?, 3]"]);
@@ -55,12 +52,7 @@ fn a_file_tells_what_it_was_built_from() {
     assert!(read.producer().starts_with("veracity "));
     assert_eq!(read.op_count(), 5);
     let ops: Vec<_> = read.op_types().into_iter().collect();
-    let expected = [
-        ("Elu", 2),
-        ("If", 1),
-        ("MatMul", 1),
-        ("com.example::FusedThing", 1),
-    ];
+    let expected = [("Elu", 2), ("If", 1), ("MatMul", 1), ("com.example::FusedThing", 1)];
     assert_eq!(ops, expected.map(|(op, count)| (op.to_owned(), count)));
     assert!(read.external_data().unwrap().is_empty());
 }
@@ -82,16 +74,9 @@ fn a_mapped_model_survives_its_file_being_replaced() {
     let tiny = GraphBuilder::new("tiny", 18).finish().unwrap();
     tiny.write(&path).unwrap();
     assert_eq!(mapped.to_bytes().unwrap(), model().to_bytes().unwrap());
-    assert_eq!(
-        Model::read(&path).unwrap().to_bytes().unwrap(),
-        tiny.to_bytes().unwrap()
-    );
+    assert_eq!(Model::read(&path).unwrap().to_bytes().unwrap(), tiny.to_bytes().unwrap());
     mapped.write(&path).unwrap();
-    assert_eq!(
-        fs::read_dir(folder.path()).unwrap().count(),
-        1,
-        "no temporary file stays"
-    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
 }
 
 fn code_of<T: std::fmt::Debug>(result: veracity_diag::Result<T>) -> Code {
@@ -117,11 +102,7 @@ fn what_is_no_model_is_refused_with_its_file() {
         fs::write(&path, bytes).unwrap();
         let refusal = Model::read(&path).expect_err(name);
         assert_eq!(refusal.first_error().code, codes::ONNX_MALFORMED, "{name}");
-        assert_eq!(
-            refusal.first_error().place.file.as_deref(),
-            path.to_str(),
-            "{name}"
-        );
+        assert_eq!(refusal.first_error().place.file.as_deref(), path.to_str(), "{name}");
     }
 }
 
@@ -129,10 +110,7 @@ fn what_is_no_model_is_refused_with_its_file() {
 fn what_is_no_file_is_refused() {
     let folder = tempdir().unwrap();
     assert_eq!(code_of(Model::read(folder.path())), codes::PATH_NOT_A_FILE);
-    assert_eq!(
-        code_of(Model::read(folder.path().join("absent"))),
-        codes::FILE_NOT_FOUND
-    );
+    assert_eq!(code_of(Model::read(folder.path().join("absent"))), codes::FILE_NOT_FOUND);
     let large = folder.path().join("large");
     // Sparse: takes no room on the disk.
     fs::File::create(&large).unwrap().set_len(1 << 31).unwrap();
@@ -189,10 +167,7 @@ fn bytes_that_nest_without_end_are_refused() {
     }
     bytes.push(u8::try_from(length).unwrap());
     bytes.extend(graph);
-    assert_eq!(
-        code_of(Model::from_bytes(Bytes::from(bytes))),
-        codes::ONNX_MALFORMED
-    );
+    assert_eq!(code_of(Model::from_bytes(Bytes::from(bytes))), codes::ONNX_MALFORMED);
 }
 
 #[test]
@@ -206,10 +181,8 @@ fn a_model_beyond_what_protobuf_can_hold_is_refused_when_written() {
         .unwrap();
     drop(weights);
     let names: Vec<String> = (0..33).map(|index| format!("s{index}")).collect();
-    let stages: Vec<_> = names
-        .iter()
-        .map(|name| veracity_onnx::Stage { name, model: &part })
-        .collect();
+    let stages: Vec<_> =
+        names.iter().map(|name| veracity_onnx::Stage { name, model: &part }).collect();
     let merged = veracity_onnx::merge(&stages, &[], &[("s0", "w")]).unwrap();
     assert_eq!(code_of(merged.to_bytes()), codes::FILE_TOO_LARGE);
 }

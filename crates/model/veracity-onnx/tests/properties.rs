@@ -82,18 +82,18 @@ fn graph(depth: u32) -> impl Strategy<Value = GraphBuilder> {
             for (name, dtype, dims) in outputs {
                 graph = graph.output(name, dtype, dims);
             }
-            metadata
-                .into_iter()
-                .fold(graph, |graph, (key, value)| graph.metadata(key, value))
+            metadata.into_iter().fold(graph, |graph, (key, value)| graph.metadata(key, value))
         })
 }
 
 /// A model that is whole and has a bit of everything.
 fn sample() -> Model {
     let weights = Tensor::from_slice([2], &[1.0_f32, 2.0]).unwrap();
-    let body = GraphBuilder::new("then", 18)
-        .node(Node::new("Relu", ["x"], ["t"]))
-        .output("t", DType::F32, [2]);
+    let body = GraphBuilder::new("then", 18).node(Node::new("Relu", ["x"], ["t"])).output(
+        "t",
+        DType::F32,
+        [2],
+    );
     GraphBuilder::new("sample", 18)
         .input("c", DType::Bool, [0; 0])
         .input("x", DType::F32, [Dim::from("n")])
@@ -114,34 +114,15 @@ fn sample() -> Model {
 /// Everything that can be asked of a model.
 fn use_everywhere(model: &Model) {
     let (inputs, outputs) = (model.inputs(), model.outputs());
-    let _ = (
-        model.opset(),
-        model.producer(),
-        model.metadata(),
-        model.op_count(),
-    );
-    let _ = (
-        model.op_types(),
-        model.external_data(),
-        format!("{model:?}"),
-    );
+    let _ = (model.opset(), model.producer(), model.metadata(), model.op_count());
+    let _ = (model.op_types(), model.external_data(), format!("{model:?}"));
     let shape = Shape::from([2]);
-    let _ = check_ports(
-        model,
-        &[("x", DType::F32, &shape)],
-        &[("y", DType::F32, &shape)],
-    );
+    let _ = check_ports(model, &[("x", DType::F32, &shape)], &[("y", DType::F32, &shape)]);
     let stages = [Stage { name: "a", model }, Stage { name: "b", model }];
-    let exposed: Vec<_> = outputs
-        .iter()
-        .map(|output| ("b", output.name.as_str()))
-        .collect();
+    let exposed: Vec<_> = outputs.iter().map(|output| ("b", output.name.as_str())).collect();
     for input in &inputs {
         for output in &outputs {
-            let edge = Edge {
-                from: ("a", &output.name),
-                to: ("b", &input.name),
-            };
+            let edge = Edge { from: ("a", &output.name), to: ("b", &input.name) };
             if let Ok(merged) = merge(&stages, &[edge], &exposed) {
                 let bytes = merged.to_bytes().unwrap();
                 let again = Model::from_bytes(bytes.clone().into()).unwrap();

@@ -89,6 +89,11 @@ pub fn hash_file(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<FileSums>
     Ok(copy_hashing(file, &mut io::sink(), progress).map_err(unreadable)?)
 }
 
+/// Hashes bytes that are already in memory.
+pub fn hash_bytes(bytes: &[u8]) -> FileSums {
+    copy_hashing(bytes, &mut io::sink(), &mut |_| {}).expect("memory can always be read")
+}
+
 /// Copies everything and hashes it on the way.
 pub(crate) fn copy_hashing(
     mut from: impl Read,

@@ -24,7 +24,7 @@ mod write;
 mod yaml;
 
 pub use check::Description;
-pub use hash::{FileSums, Md5Sum, NotASum, Sha256Sum, Sum, hash_file};
+pub use hash::{FileSums, Md5Sum, NotASum, Sha256Sum, Sum, hash_bytes, hash_file};
 pub use initial_values::InitialValues;
 pub use open::Bundle;
 pub use paths::BundlePath;

@@ -88,7 +88,7 @@ impl Bundle {
     }
 
     /// Every file that is listed or used.
-    pub(crate) fn named_files(&self) -> Vec<BundlePath> {
+    pub fn named_files(&self) -> Vec<BundlePath> {
         self.expectations().into_keys().collect()
     }
 

@@ -4,10 +4,9 @@
     reason = "code must be inlined into the function that enables the instructions"
 )]
 
-use std::sync::{Mutex, PoisonError};
-
 use veracity_tensor::TensorView;
 
+use super::collect::{Collection, Collector, Entry, pick};
 use super::{Cell, errors};
 use crate::pairs::TileReader;
 use crate::parallel::over_blocks;
@@ -102,36 +101,49 @@ fn note(error: f64, cells: &[Cell], hits: &mut Vec<(u8, u64)>) {
     hits.extend(cell.map(|(number, _)| (number, bits)));
 }
 
-/// Collects the errors of the cells and picks the wanted ranks.
+/// Collects the errors of the cells, which fit in memory, and picks the wanted ranks.
 pub(super) fn select(source: &Source<'_>, cells: &[Cell], wanted: &[u64]) -> Vec<(u64, f64)> {
-    let room = |cell: &Cell| Vec::with_capacity(usize::try_from(cell.count).unwrap_or(0));
-    let collected: Mutex<Vec<Vec<u64>>> = Mutex::new(cells.iter().map(room).collect());
-    source.scan(cells, || (), |(), hits| {
-        let mut collected = collected.lock().unwrap_or_else(PoisonError::into_inner);
-        for &(cell, bits) in hits {
-            collected[usize::from(cell)].push(bits);
+    let collection = Collection::new(source.plan.collect_limit);
+    let collectors = source.scan(cells, Collector::new, |collector, hits| {
+        for &(_, bits) in hits {
+            collector.add(bits, &collection);
         }
     });
-    let collected = collected.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for mut collector in collectors {
+        collector.finish(&collection);
+    }
+    let entries = collection.into_entries().expect("cells with few errors have few entries");
+    pick_from(entries, cells, wanted)
+}
+
+/// Picks the wanted ranks from the errors of ascending cells.
+pub(super) fn pick_from(
+    mut entries: Vec<Entry>,
+    cells: &[Cell],
+    wanted: &[u64],
+) -> Vec<(u64, f64)> {
     let mut found = Vec::new();
-    for (cell, mut errors) in cells.iter().zip(collected) {
-        found.extend(pick(cell, &mut errors, wanted));
+    let mut rest = entries.as_mut_slice();
+    for cell in cells {
+        let inside = partition(rest, |entry| entry.0 <= cell.high);
+        let (entries, above) = std::mem::take(&mut rest).split_at_mut(inside);
+        let ranks: Vec<u64> = wanted.iter().copied().filter(|&rank| cell.holds(rank)).collect();
+        pick(entries, cell.below, &ranks, &mut found);
+        rest = above;
     }
     found
 }
 
-/// The wanted ranks of one cell. Ranks come in ascending order, so each search continues above
-/// the one before.
-pub(super) fn pick(cell: &Cell, errors: &mut [u64], wanted: &[u64]) -> Vec<(u64, f64)> {
-    let mut found = Vec::new();
-    let (mut start, mut rest) = (cell.below, errors);
-    for &rank in wanted.iter().filter(|&&rank| cell.holds(rank)) {
-        let offset = usize::try_from(rank - start).expect("a collected cell fits in memory");
-        let (_, &mut bits, above) = rest.select_nth_unstable(offset);
-        found.push((rank, f64::from_bits(bits)));
-        (start, rest) = (rank + 1, above);
+/// Moves the entries that meet the condition to the front and returns their number.
+fn partition(entries: &mut [Entry], condition: impl Fn(&Entry) -> bool) -> usize {
+    let mut front = 0;
+    for index in 0..entries.len() {
+        if condition(&entries[index]) {
+            entries.swap(front, index);
+            front += 1;
+        }
     }
-    found
+    front
 }
 
 /// Counts the errors of the cells more finely and returns the parts that hold the wanted ranks.

@@ -39,20 +39,15 @@ impl<'a> Plan<'a> {
         }
         let ports = Ports::new(stages, index_of);
         let mut taken = HashSet::new();
-        let mut plan = Self {
-            feeds: Vec::new(),
-            outputs: Vec::new(),
-        };
+        let mut plan = Self { feeds: Vec::new(), outputs: Vec::new() };
         for edge in edges {
             let once = taken.insert(edge.to);
-            plan.feeds
-                .extend(reporter.absorb(ports.connect(edge, once)));
+            plan.feeds.extend(reporter.absorb(ports.connect(edge, once)));
         }
         let mut exposed = HashSet::new();
         for &output in outputs {
             let once = exposed.insert(output);
-            plan.outputs
-                .extend(reporter.absorb(ports.expose(output, once)));
+            plan.outputs.extend(reporter.absorb(ports.expose(output, once)));
         }
         reporter.finish().map(|_| plan)
     }
@@ -96,11 +91,7 @@ fn check_stage(stage: Stage<'_>) -> Result<()> {
 fn defined_twice(stage: Stage<'_>) -> Option<String> {
     let graph = stage.model.graph();
     let inputs = stage.model.fed_inputs().map(ValueInfoProto::name);
-    let computed = graph
-        .node
-        .iter()
-        .flat_map(|node| &node.output)
-        .map(String::as_str);
+    let computed = graph.node.iter().flat_map(|node| &node.output).map(String::as_str);
     let mut seen = HashSet::new();
     inputs
         .chain(initializer_names(graph))
@@ -118,19 +109,11 @@ struct Ports<'a> {
 impl<'a> Ports<'a> {
     fn new(stages: &[Stage<'a>], index_of: HashMap<&'a str, usize>) -> Self {
         let by_name = |values: Vec<ValueInfo>| {
-            values
-                .into_iter()
-                .map(|value| (value.name.clone(), value))
-                .collect()
+            values.into_iter().map(|value| (value.name.clone(), value)).collect()
         };
         let stages = stages
             .iter()
-            .map(|stage| {
-                (
-                    by_name(stage.model.inputs()),
-                    by_name(stage.model.outputs()),
-                )
-            })
+            .map(|stage| (by_name(stage.model.inputs()), by_name(stage.model.outputs())))
             .collect();
         Self { stages, index_of }
     }
@@ -149,10 +132,7 @@ impl<'a> Ports<'a> {
     fn output(&self, (stage, port): PortRef<'_>) -> Result<(usize, &ValueInfo)> {
         let index = self.stage(stage)?;
         let found = self.stages[index].1.get(port);
-        Ok((
-            index,
-            found.ok_or_else(|| missing("output", (stage, port)))?,
-        ))
+        Ok((index, found.ok_or_else(|| missing("output", (stage, port)))?))
     }
 
     fn connect(&self, edge: &Edge<'a>, once: bool) -> Result<(usize, &'a str, usize, &'a str)> {
@@ -164,10 +144,7 @@ impl<'a> Ports<'a> {
             return refuse("two edges feed this input".to_owned());
         }
         if producer >= consumer {
-            return refuse(format!(
-                "it is fed by {:?}, which does not run before it",
-                edge.from.0
-            ));
+            return refuse(format!("it is fed by {:?}, which does not run before it", edge.from.0));
         }
         if !fit(from, to) {
             return refuse(format!("it is {to}, but is fed with {from}"));
@@ -187,16 +164,12 @@ impl<'a> Ports<'a> {
 
 fn missing(side: &str, (stage, port): PortRef<'_>) -> Refusal {
     let message = format!("the model has no {side} {port:?}");
-    Diagnostic::error(codes::ONNX_PORT_MISSING, message)
-        .at(Place::port(stage, port))
-        .into()
+    Diagnostic::error(codes::ONNX_PORT_MISSING, message).at(Place::port(stage, port)).into()
 }
 
 /// Whether nothing that both ends say contradicts.
 fn fit(from: &ValueInfo, to: &ValueInfo) -> bool {
-    let untyped = [from, to]
-        .iter()
-        .any(|value| value.type_name == ValueInfo::UNTYPED);
+    let untyped = [from, to].iter().any(|value| value.type_name == ValueInfo::UNTYPED);
     let dims_fit = match (&from.dims, &to.dims) {
         (Some(from), Some(to)) => {
             from.len() == to.len()

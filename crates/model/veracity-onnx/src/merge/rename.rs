@@ -21,11 +21,7 @@ pub(super) struct Renamer {
 
 impl Renamer {
     pub(super) fn new(stage: &str, aliases: HashMap<String, String>) -> Self {
-        Self {
-            prefix: format!("{stage}/"),
-            aliases,
-            scopes: Vec::new(),
-        }
+        Self { prefix: format!("{stage}/"), aliases, scopes: Vec::new() }
     }
 
     /// What a value is called in the merged model.
@@ -39,11 +35,7 @@ impl Renamer {
 
     /// The name with the stage in front. The empty name means "nothing" and stays.
     pub(super) fn own_name(&self, name: &str) -> String {
-        if name.is_empty() {
-            String::new()
-        } else {
-            format!("{}{name}", self.prefix)
-        }
+        if name.is_empty() { String::new() } else { format!("{}{name}", self.prefix) }
     }
 
     /// Whether the name is that of a connected input.
@@ -54,19 +46,13 @@ impl Renamer {
     /// Renames everything in a graph. Nodes are taken in their order: a name means the value
     /// around the body until the body defines its own.
     pub(super) fn body(&mut self, graph: &mut GraphProto) {
-        let sparse = graph
-            .sparse_initializer
-            .iter_mut()
-            .filter_map(|tensor| tensor.values.as_mut());
+        let sparse =
+            graph.sparse_initializer.iter_mut().filter_map(|tensor| tensor.values.as_mut());
         for TensorProto { name, .. } in graph.initializer.iter_mut().chain(sparse) {
             self.replace(name);
         }
         graph.node.iter_mut().for_each(|node| self.node(node));
-        let values = graph
-            .input
-            .iter_mut()
-            .chain(&mut graph.output)
-            .chain(&mut graph.value_info);
+        let values = graph.input.iter_mut().chain(&mut graph.output).chain(&mut graph.value_info);
         values.for_each(|info| self.value_info(info));
         for note in &mut graph.quantization_annotation {
             self.replace(&mut note.tensor_name);
@@ -79,10 +65,7 @@ impl Renamer {
     /// Renames the body of a branch or loop.
     fn subgraph(&mut self, graph: &mut GraphProto) {
         let inputs = graph.input.iter().map(ValueInfoProto::name);
-        let defined = inputs
-            .chain(initializer_names(graph))
-            .map(ToOwned::to_owned)
-            .collect();
+        let defined = inputs.chain(initializer_names(graph)).map(ToOwned::to_owned).collect();
         self.scopes.push(defined);
         self.body(graph);
         self.scopes.pop();
@@ -92,9 +75,7 @@ impl Renamer {
         for input in &mut node.input {
             *input = self.name(input);
         }
-        node.attribute
-            .iter_mut()
-            .for_each(|attribute| self.attribute(attribute));
+        node.attribute.iter_mut().for_each(|attribute| self.attribute(attribute));
         for output in &mut node.output {
             if let Some(scope) = self.scopes.last_mut() {
                 scope.insert(output.clone());
@@ -115,9 +96,7 @@ impl Renamer {
     /// Renames a value and the axes in its type.
     pub(super) fn value_info(&self, info: &mut ValueInfoProto) {
         self.replace(&mut info.name);
-        info.r#type
-            .iter_mut()
-            .for_each(|declared| self.axis_names(declared));
+        info.r#type.iter_mut().for_each(|declared| self.axis_names(declared));
     }
 
     fn replace(&self, name: &mut Option<String>) {

@@ -29,21 +29,14 @@ pub(super) fn opsets(stages: &[Stage<'_>]) -> Result<Vec<OperatorSetIdProto>> {
             }
         }
     }
-    Ok(versions
-        .into_iter()
-        .map(|(domain, (version, _))| opset_import(domain, version))
-        .collect())
+    Ok(versions.into_iter().map(|(domain, (version, _))| opset_import(domain, version)).collect())
 }
 
 /// Domain, name and overload: what a node calls a function by.
 type FunctionId<'a> = (&'a str, &'a str, &'a str);
 
 fn id_of(function: &FunctionProto) -> FunctionId<'_> {
-    (
-        domain(function.domain()),
-        function.name(),
-        function.overload(),
-    )
+    (domain(function.domain()), function.name(), function.overload())
 }
 
 fn call_of(node: &NodeProto) -> FunctionId<'_> {
@@ -56,9 +49,7 @@ pub(super) fn functions(stages: &[Stage<'_>]) -> Result<Vec<FunctionProto>> {
     let mut merged: BTreeMap<FunctionId<'_>, (&FunctionProto, &str)> = BTreeMap::new();
     for stage in stages {
         for function in &stage.model.proto().functions {
-            let (first, by) = *merged
-                .entry(id_of(function))
-                .or_insert((function, stage.name));
+            let (first, by) = *merged.entry(id_of(function)).or_insert((function, stage.name));
             if first != function {
                 let message = format!("it defines {} otherwise than {by:?}", shown(function));
                 return Err(unfusable(message).at(Place::node(stage.name)).into());
@@ -67,25 +58,15 @@ pub(super) fn functions(stages: &[Stage<'_>]) -> Result<Vec<FunctionProto>> {
     }
     for stage in stages {
         let own: HashSet<_> = stage.model.proto().functions.iter().map(id_of).collect();
-        let calls = Parts::of(stage.model.proto())
-            .nodes
-            .into_iter()
-            .map(call_of);
-        let foreign = calls
-            .filter(|call| !own.contains(call))
-            .find_map(|call| merged.get(&call));
+        let calls = Parts::of(stage.model.proto()).nodes.into_iter().map(call_of);
+        let foreign = calls.filter(|call| !own.contains(call)).find_map(|call| merged.get(&call));
         if let Some((function, by)) = foreign {
-            let message = format!(
-                "it takes {} from the engine, {by:?} defines its own",
-                shown(function)
-            );
+            let message =
+                format!("it takes {} from the engine, {by:?} defines its own", shown(function));
             return Err(unfusable(message).at(Place::node(stage.name)).into());
         }
     }
-    Ok(merged
-        .into_values()
-        .map(|(function, _)| function.clone())
-        .collect())
+    Ok(merged.into_values().map(|(function, _)| function.clone()).collect())
 }
 
 fn shown(function: &FunctionProto) -> String {
@@ -96,9 +77,7 @@ fn shown(function: &FunctionProto) -> String {
 pub(super) fn metadata(stages: &[Stage<'_>]) -> Vec<StringStringEntryProto> {
     let of_stage = |stage: &Stage<'_>| {
         let (name, entries) = (stage.name.to_owned(), stage.model.metadata());
-        entries
-            .into_iter()
-            .map(move |(key, value)| entry(format!("{name}/{key}"), value))
+        entries.into_iter().map(move |(key, value)| entry(format!("{name}/{key}"), value))
     };
     stages.iter().flat_map(of_stage).collect()
 }

@@ -38,26 +38,14 @@ fn edge<'a>(from: PortRef<'a>, to: PortRef<'a>) -> Edge<'a> {
 
 /// Two stages `a` and `b` with `a/y` feeding `b/x`; `outputs` are exposed.
 fn chain(a: &Model, b: &Model, outputs: &[PortRef<'_>]) -> Result<Model, Refusal> {
-    let stages = [
-        Stage {
-            name: "a",
-            model: a,
-        },
-        Stage {
-            name: "b",
-            model: b,
-        },
-    ];
+    let stages = [Stage { name: "a", model: a }, Stage { name: "b", model: b }];
     merge(&stages, &[edge(("a", "y"), ("b", "x"))], outputs)
 }
 
 #[track_caller]
 fn assert_text(model: &Model, expected: &str) {
     let lines = |text: &str| -> Vec<String> {
-        text.lines()
-            .map(|line| line.trim().to_owned())
-            .filter(|line| !line.is_empty())
-            .collect()
+        text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
     };
     assert_eq!(lines(&text(model)), lines(expected), "{}", text(model));
 }
@@ -88,16 +76,7 @@ fn an_output_can_feed_many_and_be_exposed_too() {
             .node(Node::new("Sum", ["l", "r", "free"], ["y"]))
             .output("y", DType::F32, [2]),
     );
-    let stages = [
-        Stage {
-            name: "a",
-            model: &model,
-        },
-        Stage {
-            name: "b",
-            model: &pair,
-        },
-    ];
+    let stages = [Stage { name: "a", model: &model }, Stage { name: "b", model: &pair }];
     let edges = [edge(("a", "y"), ("b", "l")), edge(("a", "y"), ("b", "r"))];
     assert_text(
         &merge(&stages, &edges, &[("b", "y"), ("a", "y")]).unwrap(),
@@ -117,18 +96,9 @@ fn a_value_that_a_stage_hands_on_reaches_those_behind_it() {
     let relay = finish(relay().output("x", DType::F32, [2]));
     let model = finish(add());
     let stages = [
-        Stage {
-            name: "a",
-            model: &model,
-        },
-        Stage {
-            name: "b",
-            model: &relay,
-        },
-        Stage {
-            name: "c",
-            model: &model,
-        },
+        Stage { name: "a", model: &model },
+        Stage { name: "b", model: &relay },
+        Stage { name: "c", model: &model },
     ];
     let edges = [edge(("a", "y"), ("b", "x")), edge(("b", "x"), ("c", "x"))];
     assert_text(
@@ -170,15 +140,7 @@ fn a_constant_can_be_an_output_and_feed_a_stage() {
 fn an_input_with_a_value_of_its_own_becomes_a_constant() {
     let model = finish(add().input("w", DType::F32, [2]));
     assert_text(
-        &merge(
-            &[Stage {
-                name: "a",
-                model: &model,
-            }],
-            &[],
-            &[("a", "y")],
-        )
-        .unwrap(),
+        &merge(&[Stage { name: "a", model: &model }], &[], &[("a", "y")]).unwrap(),
         "input a/x: float32 [2]
          constant a/w
          node a/y = Add(a/x, a/w) # a/add
@@ -189,9 +151,11 @@ fn an_input_with_a_value_of_its_own_becomes_a_constant() {
 /// An `If` whose branches use `x` from around them, a loop body that defines its own `x`, and a
 /// branch that defines `x` only after it was used.
 fn with_bodies() -> Model {
-    let capture = GraphBuilder::new("capture", 18)
-        .node(Node::new("Relu", ["x"], ["t"]))
-        .output("t", DType::F32, [2]);
+    let capture = GraphBuilder::new("capture", 18).node(Node::new("Relu", ["x"], ["t"])).output(
+        "t",
+        DType::F32,
+        [2],
+    );
     let shadow_by_input = GraphBuilder::new("body", 18)
         .input("x", DType::F32, [2])
         .node(Node::new("Add", ["x", "w"], ["t"]))
@@ -257,10 +221,7 @@ fn axis_names_and_metadata_belong_to_their_stage() {
     assert_eq!(merged.inputs()[0].dims, Some(vec![Dim::from("a/batch")]));
     assert_eq!(merged.outputs()[0].dims, Some(vec![Dim::from("b/batch")]));
     let metadata = [("a/task", "walk"), ("b/task", "walk")];
-    assert_eq!(
-        merged.metadata(),
-        metadata.map(|(k, v)| (k.to_owned(), v.to_owned()))
-    );
+    assert_eq!(merged.metadata(), metadata.map(|(k, v)| (k.to_owned(), v.to_owned())));
 }
 
 #[test]
@@ -277,12 +238,7 @@ fn quantization_notes_follow_their_values() {
     let notes = &merged.graph().quantization_annotation;
     let shown: Vec<_> = notes
         .iter()
-        .map(|note| {
-            (
-                note.tensor_name(),
-                note.quant_parameter_tensor_names[0].value(),
-            )
-        })
+        .map(|note| (note.tensor_name(), note.quant_parameter_tensor_names[0].value()))
         .collect();
     assert_eq!(shown, [("a/x", "a/w"), ("a/y", "a/w"), ("b/y", "b/w")]);
 }
@@ -313,10 +269,7 @@ fn functions_and_operator_versions_of_all_stages_are_kept_once() {
         proto.ir_version = Some(10);
     });
     let merged = chain(&with_function("Add"), &plain, &[("b", "y")]).unwrap();
-    assert_eq!(
-        merged.proto().opset_import,
-        [opset_import("", 18), opset_import("mine", 1)]
-    );
+    assert_eq!(merged.proto().opset_import, [opset_import("", 18), opset_import("mine", 1)]);
     assert_eq!(merged.proto().functions, [function("mine", "Add")]);
     assert_eq!((merged.ir_version(), merged.opset()), (10, Some(18)));
     let twice = chain(&with_function("Add"), &with_function("Add"), &[("b", "y")]).unwrap();

@@ -12,21 +12,21 @@ const MAX_PROBLEMS: usize = 200;
 #[derive(Debug)]
 pub(crate) struct Problems<'s> {
     source: &'s Source,
-    reporter: Reporter,
+    listed: Vec<Diagnostic>,
     dropped: usize,
     dropped_an_error: bool,
 }
 
 impl<'s> Problems<'s> {
     pub(crate) fn new(source: &'s Source) -> Self {
-        Self { source, reporter: Reporter::new(), dropped: 0, dropped_an_error: false }
+        Self { source, listed: Vec::new(), dropped: 0, dropped_an_error: false }
     }
 
     /// Notes a problem at a stretch of the file.
     pub(crate) fn add(&mut self, span: Span, diagnostic: Diagnostic) {
-        if self.reporter.diagnostics().len() < MAX_PROBLEMS {
+        if self.listed.len() < MAX_PROBLEMS {
             let place = self.source.place(span);
-            self.reporter.report(diagnostic.within(&place));
+            self.listed.push(diagnostic.within(&place));
         } else {
             self.dropped += 1;
             self.dropped_an_error |= diagnostic.severity == Severity::Error;
@@ -35,19 +35,22 @@ impl<'s> Problems<'s> {
 
     /// Notes a problem of the file as a whole.
     pub(crate) fn add_to_file(&mut self, diagnostic: Diagnostic) {
-        self.reporter.report(diagnostic.within(&self.source.file()));
+        self.listed.push(diagnostic.within(&self.source.file()));
     }
 
-    /// A refusal when there was an error, else the warnings.
+    /// A refusal when there was an error, else the warnings; in the order of the file.
     pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>> {
+        self.listed.sort_by_key(|finding| (finding.place.line, finding.place.column));
         if self.dropped > 0 {
+            let severity =
+                if self.dropped_an_error { Diagnostic::error } else { Diagnostic::warning };
             let message = format!("{} more problems are not listed", self.dropped);
-            self.add_to_file(if self.dropped_an_error {
-                Diagnostic::error(codes::YAML_TOO_MANY_PROBLEMS, message)
-            } else {
-                Diagnostic::warning(codes::YAML_TOO_MANY_PROBLEMS, message)
-            });
+            self.add_to_file(severity(codes::YAML_TOO_MANY_PROBLEMS, message));
         }
-        self.reporter.finish()
+        let mut reporter = Reporter::new();
+        for finding in self.listed {
+            reporter.report(finding);
+        }
+        reporter.finish()
     }
 }

@@ -12,7 +12,7 @@ use veracity_spec::{
 use veracity_tensor::{DType, Tensor};
 
 /// Two nodes with an edge, feedback, meaning, and every block that a file may have.
-pub const YAML: &str = "\
+pub(crate) const YAML: &str = "\
 models:
   encoder:
     inputs:
@@ -78,7 +78,7 @@ system information:
 ";
 
 /// The line and column of a `¦` in the text, and the text without it.
-pub fn split_mark(text: &str) -> (String, Option<(u32, u32)>) {
+pub(crate) fn split_mark(text: &str) -> (String, Option<(u32, u32)>) {
     let Some(offset) = text.find('¦') else {
         return (text.to_owned(), None);
     };
@@ -90,7 +90,7 @@ pub fn split_mark(text: &str) -> (String, Option<(u32, u32)>) {
 }
 
 /// One finding on one line, with its snippet and hints: as a terminal might show it.
-pub fn rendered(diagnostics: &[Diagnostic]) -> String {
+pub(crate) fn rendered(diagnostics: &[Diagnostic]) -> String {
     let mut text = String::new();
     for diagnostic in diagnostics {
         text.push_str(&format!("{diagnostic}\n"));
@@ -106,16 +106,16 @@ pub fn rendered(diagnostics: &[Diagnostic]) -> String {
     text
 }
 
-pub fn port(name: &str, size: usize) -> PortSpec {
+pub(crate) fn port(name: &str, size: usize) -> PortSpec {
     PortSpec::new(name, DType::F32, [1, size])
 }
 
-pub fn edge(source: (&str, &str), target: (&str, &str)) -> Edge {
+pub(crate) fn edge(source: (&str, &str), target: (&str, &str)) -> Edge {
     Edge { source: PortRef::new(source.0, source.1), target: PortRef::new(target.0, target.1) }
 }
 
 /// A spec with an edge, feedback, meaning and extra keys.
-pub fn spec() -> Spec {
+pub(crate) fn spec() -> Spec {
     let model = |file: &str, backend| Some(Model::unhashed(backend, file.parse().unwrap()));
     let mut image = port("image", 3);
     image.kind = Some("state/body/position".into());
@@ -148,12 +148,12 @@ pub fn spec() -> Spec {
     }
 }
 
-pub fn initial_values() -> BTreeMap<PortRef, Tensor> {
+pub(crate) fn initial_values() -> BTreeMap<PortRef, Tensor> {
     let tensor = Tensor::from_slice([1, 4], &[1.0_f32, 2.0, 3.0, 4.0]).unwrap();
     BTreeMap::from([(PortRef::new("encoder", "memory_in"), tensor)])
 }
 
-pub fn writer() -> BundleWriter {
+pub(crate) fn writer() -> BundleWriter {
     BundleWriter::new(spec())
         .file("models/encoder.onnx".parse().unwrap(), FileContent::Bytes(b"encoder".to_vec()))
         .file("policy.pt".parse().unwrap(), FileContent::Bytes(b"policy".to_vec()))
@@ -161,7 +161,7 @@ pub fn writer() -> BundleWriter {
 }
 
 /// A sound bundle on disk.
-pub fn written(folder: &Path) -> (PathBuf, Bundle) {
+pub(crate) fn written(folder: &Path) -> (PathBuf, Bundle) {
     let target = folder.join("pick");
     let bundle = writer().write(&target).unwrap();
     (target, bundle)

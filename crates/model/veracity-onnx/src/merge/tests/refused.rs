@@ -29,8 +29,7 @@ fn stages_that_cannot_be_part_of_a_merged_model_are_refused() {
     });
     let spread = altered(add(), |proto| {
         let node: &mut NodeProto = &mut proto.graph.as_mut().unwrap().node[0];
-        node.device_configurations
-            .push(NodeDeviceConfigurationProto::default());
+        node.device_configurations.push(NodeDeviceConfigurationProto::default());
     });
     let twice = finish(add().node(Node::new("Relu", ["w"], ["x"])));
     let newer = altered(add(), |proto| proto.opset_import[0].version = Some(21));
@@ -56,29 +55,13 @@ fn assert_edges_refused(edges: &[Edge<'_>], outputs: &[PortRef<'_>], code: Code,
     let model = finish(add());
     let abs = |dtype, size| {
         let graph = GraphBuilder::new("abs", 18).input("x", dtype, [size]);
-        finish(
-            graph
-                .node(Node::new("Abs", ["x"], ["y"]))
-                .output("y", dtype, [size]),
-        )
+        finish(graph.node(Node::new("Abs", ["x"], ["y"])).output("y", dtype, [size]))
     };
     let stages = [
-        Stage {
-            name: "a",
-            model: &model,
-        },
-        Stage {
-            name: "b",
-            model: &model,
-        },
-        Stage {
-            name: "ints",
-            model: &abs(DType::I64, 2),
-        },
-        Stage {
-            name: "wide",
-            model: &abs(DType::F32, 3),
-        },
+        Stage { name: "a", model: &model },
+        Stage { name: "b", model: &model },
+        Stage { name: "ints", model: &abs(DType::I64, 2) },
+        Stage { name: "wide", model: &abs(DType::F32, 3) },
     ];
     assert_refused(merge(&stages, edges, outputs), code, message);
 }
@@ -88,25 +71,16 @@ fn edges_that_do_not_fit_are_refused() {
     for (from, to, message) in [
         (("b", "y"), ("a", "x"), "before it"),
         (("a", "y"), ("a", "x"), "before it"),
-        (
-            ("a", "y"),
-            ("ints", "x"),
-            "it is int64 [2], but is fed with float32 [2]",
-        ),
-        (
-            ("a", "y"),
-            ("wide", "x"),
-            "it is float32 [3], but is fed with float32 [2]",
-        ),
+        (("a", "y"), ("ints", "x"), "it is int64 [2], but is fed with float32 [2]"),
+        (("a", "y"), ("wide", "x"), "it is float32 [3], but is fed with float32 [2]"),
         (("a", "y"), ("c", "x"), "no stage is called \"c\""),
     ] {
         let code = codes::ONNX_UNFUSABLE;
         assert_edges_refused(&[edge(from, to)], &[("b", "y")], code, message);
     }
-    for (from, to, message) in [
-        (("a", "q"), ("b", "x"), "no output \"q\""),
-        (("a", "y"), ("b", "w"), "no input \"w\""),
-    ] {
+    for (from, to, message) in
+        [(("a", "q"), ("b", "x"), "no output \"q\""), (("a", "y"), ("b", "w"), "no input \"w\"")]
+    {
         let code = codes::ONNX_PORT_MISSING;
         assert_edges_refused(&[edge(from, to)], &[("b", "y")], code, message);
     }
@@ -117,16 +91,8 @@ fn edges_that_do_not_fit_are_refused() {
 #[test]
 fn outputs_must_exist_once() {
     for (outputs, code, message) in [
-        (
-            &[("b", "w")][..],
-            codes::ONNX_PORT_MISSING,
-            "no output \"w\"",
-        ),
-        (
-            &[("b", "y"), ("b", "y")],
-            codes::ONNX_UNFUSABLE,
-            "exposed twice",
-        ),
+        (&[("b", "w")][..], codes::ONNX_PORT_MISSING, "no output \"w\""),
+        (&[("b", "y"), ("b", "y")], codes::ONNX_UNFUSABLE, "exposed twice"),
         (&[], codes::ONNX_UNFUSABLE, "no output"),
     ] {
         assert_edges_refused(&[], outputs, code, message);
@@ -137,16 +103,7 @@ fn outputs_must_exist_once() {
 fn stage_names_must_keep_values_apart() {
     let model = finish(add());
     let named = |a, b| {
-        let stages = [
-            Stage {
-                name: a,
-                model: &model,
-            },
-            Stage {
-                name: b,
-                model: &model,
-            },
-        ];
+        let stages = [Stage { name: a, model: &model }, Stage { name: b, model: &model }];
         merge(&stages, &[], &[(b, "y")])
     };
     assert!(named("a", "b").is_ok());

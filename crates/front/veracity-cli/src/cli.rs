@@ -1,0 +1,277 @@
+//! What can be asked, as types that are already checked.
+
+mod values;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use veracity::{Device, EngineChoice};
+
+pub(crate) use values::Rate;
+use values::{device, engine, rate, threads, tolerance_part};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  everything that was asked for holds, or was done
+  1  disproved: a bundle is refused, or values lie outside of the tolerance
+  2  could not run: wrong arguments, missing files, an engine that is not there
+  3  inconclusive: nothing is wrong, but something could not be compared
+
+Examples:
+  veracity inspect policy/
+  veracity verify policy/ && veracity run policy/ --mock 0 --steps 1000
+  veracity compare pytorch.npz veracity.npz --atol 1e-5 --rtol 1e-4";
+
+/// Proves that an exported pipeline computes what the Python code computed, and runs it.
+#[derive(Debug, Parser)]
+#[command(name = "veracity", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Args, Debug)]
+pub(crate) struct GlobalArgs {
+    /// When to use colours; `auto` heeds `NO_COLOR`, `CLICOLOR_FORCE` and the terminal
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(hide_possible_values = true, help_heading = "Global options")]
+    pub(crate) color: ColorArg,
+    /// Show answers and errors only: no warnings, no progress
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    pub(crate) quiet: bool,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ColorArg {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Who the answer is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Inspect(InspectArgs),
+    Verify(VerifyArgs),
+    Run(RunArgs),
+    Bench(BenchArgs),
+    Compare(CompareArgs),
+    Completions(CompletionsArgs),
+}
+
+/// Show what is in a bundle: models, ports, wiring, hashes, versions
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  veracity inspect policy/
+  veracity inspect policy/policy.yaml --format json | jq .nodes[].name")]
+pub(crate) struct InspectArgs {
+    /// The bundle's YAML file, or the folder that holds it
+    pub(crate) bundle: PathBuf,
+    /// Who the answer is for
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// Refuse everything about a bundle that can be refused without running a model
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Exits with 0 when the bundle is sound, 1 when it is refused, 2 when there is none.
+
+Examples:
+  veracity verify policy/
+  veracity verify policy/ --strict --format json")]
+pub(crate) struct VerifyArgs {
+    /// The bundle's YAML file, or the folder that holds it
+    pub(crate) bundle: PathBuf,
+    /// Refuse for warnings too
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Who the answer is for
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// Step a bundle through an episode and say how long the steps took
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The inputs file holds tensors named `node/port`. One of the port's own shape is used on every
+step; one with an extra leading axis is an episode, one step after the other. A feedback input
+of the port's shape replaces the initial value. A step's time covers writing the inputs and
+running every node.
+
+Examples:
+  veracity run policy/ --inputs episode.npz --outputs actions.npz
+  veracity run policy/ --mock 0 --steps 10000 --rate bundle
+  veracity run policy/ --mock 0 --steps 100 --engine embedded --format json")]
+pub(crate) struct RunArgs {
+    /// The bundle's YAML file, or the folder that holds it
+    pub(crate) bundle: PathBuf,
+    /// Tensors to feed, `.npz` or `.safetensors`
+    #[arg(long, value_name = "FILE", conflicts_with = "mock")]
+    pub(crate) inputs: Option<PathBuf>,
+    /// Feed made-up values that depend on this number alone
+    #[arg(long, value_name = "SEED")]
+    pub(crate) mock: Option<u64>,
+    /// Steps to run; the whole episode, or 1 without one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) steps: Option<u64>,
+    /// Steps per second, or `bundle` for the bundle's frequency; as fast as possible without
+    #[arg(long, value_name = "HZ", value_parser = rate, allow_negative_numbers = true)]
+    pub(crate) rate: Option<Rate>,
+    /// What runs ONNX models; TorchScript models always run in torch
+    #[arg(long, value_name = "ENGINE", default_value = "auto", value_parser = engine())]
+    pub(crate) engine: EngineChoice,
+    /// Merge neighbouring ONNX nodes into one session, if that is shown to change nothing
+    #[arg(long)]
+    pub(crate) fuse: bool,
+    /// Where to write every output of every step, `.npz` or `.safetensors`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) outputs: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) sessions: SessionArgs,
+    /// Who the answer is for
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// Measure the step time of a bundle with separate and with merged sessions
+#[derive(Args, Debug)]
+#[command(after_help = "\
+All variants get the same made-up inputs and take turns in blocks, so that a machine that slows
+down slows all of them. The ratios hold for this machine and this run.
+
+Examples:
+  veracity bench policy/
+  veracity bench policy/ --engine ort --engine embedded --steps 50000")]
+pub(crate) struct BenchArgs {
+    /// The bundle's YAML file, or the folder that holds it
+    pub(crate) bundle: PathBuf,
+    /// Steps to measure of each variant
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) steps: u64,
+    /// Steps of each variant that are run before and not measured
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) warmup: u64,
+    /// What runs ONNX models; give it again to compare engines
+    #[arg(long = "engine", value_name = "ENGINE", default_value = "auto", value_parser = engine())]
+    pub(crate) engines: Vec<EngineChoice>,
+    #[command(flatten)]
+    pub(crate) sessions: SessionArgs,
+    /// Who the answer is for
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// Compare the tensors of two files by name
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A value passes when |candidate - reference| <= atol + rtol * |reference|; integers and bools must
+be equal. There is no default tolerance on purpose: what is close enough depends on what the
+values are for, and a proof without a stated tolerance says nothing.
+
+Exits with 0 when every tensor is proved, 1 when one is disproved, 3 when none is disproved but
+one could not be compared.
+
+Examples:
+  veracity compare pytorch.npz veracity.npz --atol 1e-5 --rtol 1e-4
+  veracity compare before.safetensors after.safetensors --atol 0 --rtol 0 --percentiles")]
+pub(crate) struct CompareArgs {
+    /// The tensors to trust: `.npz`, `.safetensors` or `.npy`
+    pub(crate) reference: PathBuf,
+    /// The tensors to check
+    pub(crate) candidate: PathBuf,
+    /// Largest absolute error that passes; required on purpose
+    #[arg(long, value_name = "A", value_parser = tolerance_part, allow_negative_numbers = true)]
+    pub(crate) atol: f64,
+    /// Largest error relative to the reference that passes; required on purpose
+    #[arg(long, value_name = "R", value_parser = tolerance_part, allow_negative_numbers = true)]
+    pub(crate) rtol: f64,
+    /// Accept NaN and infinities that stand in the same places on both sides
+    #[arg(long)]
+    pub(crate) equal_nan: bool,
+    /// Find the exact p50, p75, p90, p99 and p99.5 of the error
+    #[arg(long)]
+    pub(crate) percentiles: bool,
+    /// Who the answer is for
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// Print a script that completes these commands in a shell
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  veracity completions bash > ~/.local/share/bash-completion/completions/veracity
+  veracity completions zsh > ~/.zfunc/_veracity")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// How models are to be run.
+#[derive(Args, Debug)]
+pub(crate) struct SessionArgs {
+    /// Where to run: `auto`, `cpu`, `cuda` or `cuda:N`
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
+    pub(crate) device: Device,
+    /// Threads inside of one operator; more than 1 seldom helps small models
+    #[arg(long, value_name = "N", default_value = "1", value_parser = threads)]
+    pub(crate) threads: NonZeroUsize,
+    /// ONNX Runtime's library, or a folder that holds it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) ort_library: Option<PathBuf>,
+    /// The folder of the torch package
+    #[arg(long, value_name = "PATH")]
+    pub(crate) torch: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn impossible_values_are_refused() {
+        for (arguments, part) in [
+            (&["run", "b", "--rate", "0"][..], "between 0.001 and 1000000"),
+            (&["run", "b", "--rate", "-5"], "between 0.001 and 1000000"),
+            (&["run", "b", "--rate", "nan"], "between 0.001 and 1000000"),
+            (&["run", "b", "--rate", "fast"], "`bundle`"),
+            (&["run", "b", "--steps", "0"], "0 is not in"),
+            (&["run", "b", "--threads", "0"], "between 1 and"),
+            (&["run", "b", "--device", "tpu"], "cuda:N"),
+            (&["run", "b", "--engine", "onnx"], "auto, ort, embedded, torch"),
+            (&["run", "b", "--mock", "1", "--inputs", "a.npz"], "cannot be used with"),
+            (&["compare", "a", "b", "--atol", "1"], "--rtol"),
+            (&["compare", "a", "b", "--atol", "-1", "--rtol", "0"], "at least 0"),
+            (&["compare", "a", "b", "--atol", "inf", "--rtol", "0"], "at least 0"),
+            (&["inspekt", "b"], "'inspect'"),
+        ] {
+            let error = Cli::try_parse_from([&["veracity"], arguments].concat()).unwrap_err();
+            assert!(error.to_string().contains(part), "{arguments:?}: {error}");
+            assert_eq!(error.exit_code(), 2, "{arguments:?}");
+        }
+    }
+}

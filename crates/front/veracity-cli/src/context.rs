@@ -1,0 +1,79 @@
+//! What every command needs to talk: colour, width, quiet.
+
+use std::io::{self, Write as _};
+
+use serde_json::Value;
+use veracity::Diagnostic;
+
+use crate::cli::{ColorArg, GlobalArgs};
+use crate::render::diagnostic;
+use crate::render::style;
+
+/// Width of everything that is not shown on a terminal, and the least that tables take on one.
+const MIN_WIDTH: usize = 80;
+
+/// How to talk to whoever called.
+#[derive(Debug)]
+pub(crate) struct Context {
+    quiet: bool,
+    width: usize,
+}
+
+impl Context {
+    /// Takes the global options into account; those about colour hold for the whole process.
+    pub(crate) fn new(options: &GlobalArgs) -> Self {
+        match options.color {
+            // The streams look at `NO_COLOR`, `CLICOLOR_FORCE` and the terminal by themselves.
+            ColorArg::Auto => {}
+            ColorArg::Always => anstream::ColorChoice::Always.write_global(),
+            ColorArg::Never => anstream::ColorChoice::Never.write_global(),
+        }
+        let columns = terminal_size::terminal_size_of(io::stdout());
+        let width = columns.map_or(MIN_WIDTH, |(columns, _)| usize::from(columns.0));
+        Self { quiet: options.quiet, width: width.max(MIN_WIDTH) }
+    }
+
+    /// Columns that an answer may take.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Whether only answers and errors are wanted.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Gives the answer, or a part of it. Colours are taken out where they do not belong.
+    #[expect(clippy::unused_self, reason = "says that the context was set up before")]
+    pub(crate) fn answer(&self, text: &str) -> io::Result<()> {
+        let mut stdout = anstream::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    }
+
+    /// Gives the answer to a program.
+    pub(crate) fn answer_json(&self, value: &Value) -> io::Result<()> {
+        self.answer(&format!("{value:#}\n"))
+    }
+
+    /// Shows warnings, unless they are not wanted.
+    pub(crate) fn warn(&self, warnings: &[Diagnostic]) -> io::Result<()> {
+        if self.quiet { Ok(()) } else { self.refuse(warnings) }
+    }
+
+    /// Shows why there is no answer.
+    pub(crate) fn refuse(&self, diagnostics: &[Diagnostic]) -> io::Result<()> {
+        let mut stderr = anstream::stderr().lock();
+        for found in diagnostics {
+            writeln!(stderr, "{}", diagnostic::render(found, self.width))?;
+        }
+        Ok(())
+    }
+
+    /// Shows an error that is not about anything the user gave.
+    #[expect(clippy::unused_self, reason = "says that the context was set up before")]
+    pub(crate) fn complain(&self, message: &str) -> io::Result<()> {
+        let (bold, plain) = (style::ERROR, style::ERROR.render_reset());
+        writeln!(anstream::stderr(), "{bold}error{plain}: {message}")
+    }
+}

@@ -1,0 +1,43 @@
+//! How a command ends.
+
+use std::io;
+
+use veracity::{Diagnostic, Refusal};
+
+/// The answer of a command that could give one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Everything that was asked for holds, or was done.
+    Proved,
+    /// Something that was asked for does not hold.
+    Disproved,
+    /// Nothing was found wrong, but something could not be checked.
+    Inconclusive,
+}
+
+/// Why a command gave no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What was given cannot be worked with.
+    Refused(Refusal),
+    /// The answer could not be written.
+    Output(io::Error),
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Diagnostic> for Failure {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::Refused(diagnostic.into())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}

@@ -1,0 +1,13 @@
+//! Findings and numbers as text for a terminal.
+//!
+//! Everything here returns text with colours in it; the streams take them out where they do not
+//! belong. Nothing here writes, and nothing is understandable by its colour alone.
+
+pub(crate) mod comparison;
+pub(crate) mod diagnostic;
+pub(crate) mod inspection;
+pub(crate) mod latency;
+pub(crate) mod style;
+pub(crate) mod table;
+pub(crate) mod text;
+pub(crate) mod verification;

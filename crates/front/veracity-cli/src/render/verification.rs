@@ -1,0 +1,89 @@
+//! What verifying a bundle found, and how much it looked at.
+
+use veracity::{Severity, Verification};
+
+use super::style::{self, paint};
+use super::text::{count, printable};
+use super::diagnostic;
+
+/// Every problem in full, then one line that sums up.
+pub(crate) fn render(verification: &Verification, refused: bool, width: usize) -> String {
+    let mut text = String::new();
+    for found in &verification.diagnostics {
+        text += &diagnostic::render(found, width);
+        text.push('\n');
+    }
+    let (color, word) = if refused { (style::ERROR, "refused") } else { (style::GOOD, "sound") };
+    let parts: Vec<String> =
+        problems(verification).into_iter().chain(coverage(verification)).collect();
+    text += &format!("{}: {}\n", paint(color, word), parts.join("; "));
+    text
+}
+
+/// How many problems there are; `None` when there are none.
+fn problems(verification: &Verification) -> Option<String> {
+    let number = |severity| {
+        verification.diagnostics.iter().filter(|found| found.severity == severity).count()
+    };
+    let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
+    let errors = (errors > 0).then(|| count(errors, "error"));
+    let warnings = (warnings > 0).then(|| count(warnings, "warning"));
+    let both: Vec<String> = errors.into_iter().chain(warnings).collect();
+    (!both.is_empty()).then(|| both.join(", "))
+}
+
+/// What was looked at, and what was not. A bundle that was not understood has no files to look at.
+fn coverage(verification: &Verification) -> Vec<String> {
+    let Verification { files_hashed, models_read, models_unread, .. } = verification;
+    if *files_hashed == 0 && models_read.is_empty() && models_unread.is_empty() {
+        return vec!["its files were not looked at".to_owned()];
+    }
+    let hashed = count(*files_hashed, "file");
+    let read = count(models_read.len(), "model");
+    let mut parts = vec![format!("{hashed} hashed, {read} compared with the declared ports")];
+    if !models_unread.is_empty() {
+        let unread: Vec<String> =
+            models_unread.iter().map(|node| format!("node {}", printable(node))).collect();
+        parts.push(format!(
+            "not compared: {} (only its engine can read the model: its ports are known when it runs)",
+            unread.join(", ")
+        ));
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use veracity::{Diagnostic, codes};
+
+    use super::*;
+
+    fn verification() -> Verification {
+        let mut verification = veracity::verify("no/such/bundle".as_ref());
+        verification.diagnostics.clear();
+        verification
+    }
+
+    fn plain(verification: &Verification, refused: bool) -> String {
+        anstream::adapter::strip_str(&render(verification, refused, 80)).to_string()
+    }
+
+    #[test]
+    fn the_summary_says_what_was_not_compared() {
+        let mut sound = verification();
+        sound.files_hashed = 3;
+        sound.models_read = vec!["encoder".into()];
+        sound.models_unread = vec!["policy".into()];
+        insta::assert_snapshot!(plain(&sound, false), @"");
+    }
+
+    #[test]
+    fn problems_come_first_and_are_counted() {
+        let mut refused = verification();
+        refused.diagnostics = vec![
+            Diagnostic::error(codes::YAML_MISSING_KEY, "`models` is missing"),
+            Diagnostic::warning(codes::HASH_MISSING, "`x` is not hashed"),
+        ];
+        insta::assert_snapshot!(plain(&refused, true), @"");
+    }
+}

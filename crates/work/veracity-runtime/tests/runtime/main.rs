@@ -1,0 +1,6 @@
+//! What a runner does, on real bundles with a real engine.
+
+mod allocations;
+mod common;
+mod failing_steps;
+mod running;
