@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-pub use veracity_compare::{Judgement, MeasureOptions, compare_named, judge, measure};
+pub use veracity_compare::{
+    CompareOptions, Judgement, MeasureOptions, compare_named, judge, measure,
+};
 use veracity_diag::Result;
 use veracity_results::Comparison;
 use veracity_tensor::file;
@@ -11,8 +13,7 @@ use veracity_tensor::file;
 pub fn compare_files(
     reference: &Path,
     candidate: &Path,
-    options: &MeasureOptions,
-    equal_nan: bool,
+    options: &CompareOptions,
 ) -> Result<Comparison> {
-    Ok(compare_named(&file::read(reference)?, &file::read(candidate)?, options, equal_nan))
+    Ok(compare_named(&file::read(reference)?, &file::read(candidate)?, options))
 }

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use veracity_diag::{Diagnostic, Place, Reporter, Result, codes};
 use veracity_onnx::{Dim, ValueInfo};
 use veracity_spec::{
-    AxisNames, Backend, Bundle, BundlePath, BundleWriter, Direction, Edge, FileContent, Model, Node,
-    PortRef, PortSpec, Spec,
+    AxisNames, Backend, Bundle, BundlePath, BundleWriter, Direction, Edge, FileContent, Model,
+    Node, PortRef, PortSpec, Spec,
 };
 use veracity_tensor::{DType, Shape, Tensor};
 
@@ -102,7 +102,10 @@ impl BundleDraft {
         }
         expose_loose_ends(&mut spec);
         let writer = BundleWriter::new(spec).initial_values(initial);
-        files.into_iter().fold(writer, |writer, (path, content)| writer.file(path, content)).write(folder)
+        files
+            .into_iter()
+            .fold(writer, |writer, (path, content)| writer.file(path, content))
+            .write(folder)
     }
 }
 
@@ -187,7 +190,8 @@ fn ports(drafts: Option<&[PortDraft]>, known: &[ValueInfo]) -> Result<Vec<PortSp
     let drafts = match drafts {
         Some(drafts) => drafts,
         None => {
-            let named = |info: &ValueInfo| PortDraft { name: info.name.clone(), ..PortDraft::default() };
+            let named =
+                |info: &ValueInfo| PortDraft { name: info.name.clone(), ..PortDraft::default() };
             all = known.iter().map(named).collect();
             &all
         }
@@ -201,13 +205,17 @@ fn ports(drafts: Option<&[PortDraft]>, known: &[ValueInfo]) -> Result<Vec<PortSp
 fn port_from_draft(draft: &PortDraft, known: Option<&ValueInfo>) -> Result<PortSpec> {
     let place = Place { port: Some(draft.name.clone()), ..Place::default() };
     let missing = |what: &str| {
-        Diagnostic::error(codes::SHAPE_INVALID, format!("the {what} of port {:?} is not known", draft.name))
-            .at(place.clone())
-            .hint(format!("give `{what}`: the model does not say it"))
+        Diagnostic::error(
+            codes::SHAPE_INVALID,
+            format!("the {what} of port {:?} is not known", draft.name),
+        )
+        .at(place.clone())
+        .hint(format!("give `{what}`: the model does not say it"))
     };
     let dtype = match &draft.dtype {
         Some(name) => Some(DType::from_name(name).ok_or_else(|| {
-            Diagnostic::error(codes::DTYPE_UNKNOWN, format!("{name:?} is no dtype")).at(place.clone())
+            Diagnostic::error(codes::DTYPE_UNKNOWN, format!("{name:?} is no dtype"))
+                .at(place.clone())
         })?),
         None => known.and_then(|info| info.dtype),
     };

@@ -8,7 +8,7 @@ use veracity_diag::{Diagnostic, Result, codes};
 use veracity_engine::{Engine, ModelFormat};
 use veracity_engine_embedded::EmbeddedEngine;
 use veracity_engine_ort::OrtEngine;
-use veracity_engine_torch::{TorchEngine, TorchLibrary};
+use veracity_engine_torch::TorchEngine;
 use veracity_runtime::EngineProvider;
 
 /// Which engine is to run ONNX models. TorchScript models always run in torch.
@@ -76,7 +76,7 @@ impl Engines {
     fn find_onnx(&self) -> Result<Arc<dyn Engine>> {
         match self.choice {
             EngineChoice::Ort => self.find_ort(),
-            EngineChoice::Embedded => Ok(Arc::new(EmbeddedEngine::new())),
+            EngineChoice::Embedded => Ok(Arc::new(EmbeddedEngine)),
             EngineChoice::Torch => {
                 let message = "engine `torch` does not run ONNX models";
                 Err(Diagnostic::error(codes::ENGINE_UNSUPPORTED_FORMAT, message)
@@ -89,7 +89,7 @@ impl Engines {
                 if refusal.first_error().code == codes::ENGINE_NOT_FOUND
                     && self.search.ort_library.is_none()
                 {
-                    Ok(Arc::new(EmbeddedEngine::new()) as Arc<dyn Engine>)
+                    Ok(Arc::new(EmbeddedEngine) as Arc<dyn Engine>)
                 } else {
                     Err(refusal)
                 }
@@ -106,12 +106,11 @@ impl Engines {
     }
 
     fn find_torch(&self) -> Result<Arc<dyn Engine>> {
-        let mut search = veracity_engine_torch::Search::from_environment()
-            .with_site_packages(self.search.site_packages.iter().cloned());
-        if let Some(folder) = &self.search.torch_folder {
-            search = search.with_folder(folder);
-        }
-        Ok(Arc::new(TorchEngine::new(TorchLibrary::find(&search)?)))
+        let search = veracity_engine_torch::Search {
+            folder: self.search.torch_folder.clone(),
+            site_packages: self.search.site_packages.clone(),
+        };
+        Ok(Arc::new(TorchEngine::find(&search)?))
     }
 }
 

@@ -4,15 +4,14 @@
 //! the ports, and by tract, whose own view of the nodes is the one that the lint must judge.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::{
-    Framework as _, InferenceFact, InferenceModelExt as _, IntoRunnable as _, OutletId, TVec,
+    Framework as _, InferenceFact, InferenceModelExt as _, IntoRunnable as _, OutletId,
     TractResult, TypedModel, TypedSimplePlan,
 };
-use tract_onnx::tract_hir::infer::ShapeFactoid;
-use std::sync::Arc;
 use veracity_diag::{Code, Diagnostic, Place, Refusal, Reporter, Result, codes};
 use veracity_engine::{ModelBytes, OptimizationLevel, Port, Ports};
 use veracity_onnx::{DeclaredPort, Model, check_ports};
@@ -109,7 +108,7 @@ fn typed(proto: &ModelProto, folder: Option<&Path>, ports: &Ports) -> TractResul
     };
     let (inputs, outputs) = (outlets(&ports.inputs)?, outlets(&ports.outputs)?);
     let mut model = parsed.model;
-    model.select_input_outlets(&inputs)?;
+    model.set_input_outlets(&inputs)?;
     model.select_output_outlets(&outputs)?;
     for (port, outlet) in ports.inputs.iter().zip(inputs) {
         model.set_outlet_fact(outlet, fact_of(port))?;
@@ -118,8 +117,7 @@ fn typed(proto: &ModelProto, folder: Option<&Path>, ports: &Ports) -> TractResul
 }
 
 fn fact_of(port: &Port) -> InferenceFact {
-    let dims: TVec<_> = port.shape.dims().iter().map(|&dim| dim.into()).collect();
-    let fact = InferenceFact::new().with_shape(ShapeFactoid::closed(dims));
+    let fact = InferenceFact::shape(port.shape.dims());
     match tract_from_dtype(port.dtype) {
         Some(datum) => fact.with_datum_type(datum),
         None => fact,

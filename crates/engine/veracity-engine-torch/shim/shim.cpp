@@ -328,7 +328,7 @@ at::Tensor View(const Buffer& buffer) {
   TORCH_CHECK(buffer.dtype >= 0 && buffer.dtype < known, "unknown dtype ", buffer.dtype);
   const c10::IntArrayRef dims(buffer.dims, buffer.rank);
   at::Tensor view = at::from_blob(buffer.data, dims, kDtypes[buffer.dtype].first);
-  TORCH_CHECK(view.nbytes() == buffer.bytes, "a buffer of ", buffer.bytes, " bytes has shape ", dims);
+  TORCH_CHECK(view.nbytes() == buffer.bytes, buffer.bytes, " bytes do not fill shape ", dims);
   return view;
 }
 
@@ -360,7 +360,7 @@ void Feed(Input& input, c10::Device device) {
     input.value_data = input.value.mutable_data_ptr();
   }
   if (device.is_cpu()) {
-    input.value = input.source;
+    std::memcpy(input.value_data, input.source.const_data_ptr(), input.source.nbytes());
   } else {
     input.value.copy_(input.source);
   }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -22,7 +22,7 @@ use crate::{limits, map};
 ///
 /// Weights are slices of the file's mapping, so that a clone is cheap and the file must not be
 /// overwritten in place meanwhile.
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct Model {
     proto: ModelProto,
     file: Option<String>,
@@ -180,15 +180,14 @@ fn malformed(problem: impl Into<String>) -> Diagnostic {
 
 /// Fills a new file beside `path` and moves it there.
 fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    // Two threads may write the same model.
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name =
         path.file_name().ok_or_else(|| std::io::Error::other("the path has no file name"))?;
-    let temporary = path.with_file_name(format!(".{}.{}.new", name.display(), std::process::id()));
-    let write = || {
-        let mut file = fs::File::create(&temporary)?;
-        file.write_all(bytes)?;
-        fs::rename(&temporary, path)
-    };
-    write().inspect_err(|_| {
+    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let temporary = path.with_file_name(format!(".{}.{process}.{count}.new", name.display()));
+    let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    written.inspect_err(|_| {
         // The first error is the one to report.
         let _ = fs::remove_file(&temporary);
     })

@@ -67,13 +67,13 @@ fn the_bundle_is_always_whole() {
     let target = folder.path().join("pick");
     write(&target, 0);
     let mut seen = [0; 3];
-    // A fixed sequence spreads the kills over the few milliseconds that one round takes.
+    // A fixed sequence spreads the kills over the next 65 milliseconds: several rounds.
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     for _ in 0..KILLS {
         let mut child = start_writer(&target);
         wait_for_change(&target, &mut child);
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        sleep(Duration::from_micros(random >> 50));
+        sleep(Duration::from_micros(random >> 48));
         child.kill().unwrap();
         child.wait().unwrap();
 

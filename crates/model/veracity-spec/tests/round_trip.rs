@@ -171,6 +171,9 @@ prop_compose! {
     }
 }
 
+/// The characters that mean something to YAML do the most harm.
+const HARMFUL: &[u8] = b"\n\t :-[]{}&*!|>'\"%@#,?0";
+
 proptest! {
     #[test]
     fn a_spec_survives_writing_and_reading(spec in spec()) {
@@ -192,8 +195,7 @@ proptest! {
                 0 => yaml[at] = byte,
                 1 => yaml.insert(at, byte),
                 2 => drop(yaml.remove(at)),
-                // The characters that mean something to YAML do the most harm.
-                _ => yaml[at] = b"\n\t :-[]{}&*!|>'\"%@#,?0"[usize::from(byte) % 23],
+                _ => yaml[at] = HARMFUL[usize::from(byte) % HARMFUL.len()],
             }
         }
         let _ = Description::from_yaml("f.yaml", yaml);

@@ -3,11 +3,14 @@
 Usage: make_models.py FOLDER
 """
 
+# ruff: noqa: D101, D102, D103, D107, TID251 - the names of the modules say what they do, and this
+# script is there to run torch.
+
 import json
 import sys
 import warnings
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -73,7 +76,7 @@ class Twice(nn.Module):
 class Weighted(nn.Module):
     """Only the first argument needs a port."""
 
-    def forward(self, x: Tensor, y: Optional[Tensor] = None, scale: float = 3.0) -> Tensor:
+    def forward(self, x: Tensor, y: Tensor | None = None, scale: float = 3.0) -> Tensor:
         return x * scale if y is None else x * scale + y
 
 
@@ -197,15 +200,19 @@ def conv() -> nn.Module:
 
 
 DTYPES = [
-    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int16, torch.int32,
-    torch.int64, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.bool,
+    torch.float16, torch.bfloat16, torch.float32, torch.float64,
+    torch.int8, torch.int16, torch.int32, torch.int64,
+    torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.bool,
 ]  # fmt: skip
+
+
+def name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def of_every_dtype() -> dict[str, tuple]:
     sample = torch.tensor([[0, 1, 2], [3, 100, 127]])
-    name = lambda dtype: str(dtype).removeprefix("torch.")
-    return {f"identity_{name(t)}": (Identity(), [(sample.to(t),)]) for t in DTYPES}
+    return {f"identity_{name_of(t)}": (Identity(), [(sample.to(t),)]) for t in DTYPES}
 
 
 def modules() -> dict[str, tuple]:
@@ -255,7 +262,7 @@ def tensors_in(value: object) -> list[Tensor]:
 def described(tensor: Tensor) -> dict:
     plain = tensor.detach().contiguous().reshape(-1)
     return {
-        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "dtype": name_of(tensor.dtype),
         "shape": list(tensor.shape),
         "hex": bytes(plain.view(torch.uint8).tolist()).hex() if plain.numel() else "",
     }

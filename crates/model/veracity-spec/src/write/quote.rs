@@ -2,8 +2,8 @@
 
 use crate::yaml::needs_quotes_as_text;
 
-/// Writes text plainly if YAML 1.1 and 1.2 readers agree that it is text, else in quotes. Anything
-/// beyond ASCII is escaped: LEAPP opens files in the encoding of the machine.
+/// Writes text plainly if readers of YAML 1.1 and 1.2 agree that it is that text, else in quotes.
+/// Anything beyond ASCII is escaped: LEAPP opens files in the encoding of the machine.
 ///
 /// The result stands for the same text inside and outside of `[…]` and `{…}`.
 pub(super) fn scalar(text: &str) -> String {
@@ -16,22 +16,20 @@ pub(super) fn scalar(text: &str) -> String {
     }
 }
 
+/// Errs on the side of quotes: parsers differ about `a:b`, `a -` and `x#` inside of lists.
 fn needs_quotes(text: &str) -> bool {
+    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"_./+-() ".contains(&byte);
+    let is_word = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
     let bytes = text.as_bytes();
-    let starts_badly = match bytes.first() {
-        None => true,
-        // A dash starts a list only before a space.
-        Some(b'-') => bytes.get(1).is_none_or(|&next| b" ,[]{}".contains(&next)),
-        Some(first) => b"?:,[]{}#&*!|>'\"%@` ".contains(first),
-    };
-    starts_badly
-        || needs_quotes_as_text(text)
-        || text.starts_with("---")
+    // A dash starts a list and a document; before a letter or digit it does neither.
+    let starts_well = bytes.first().is_some_and(|&first| b"_./+(".contains(&first))
+        || is_word(bytes.strip_prefix(b"-").unwrap_or(bytes).first());
+    !starts_well
+        || !bytes.iter().copied().all(harmless)
         || text.starts_with("...")
-        || text.ends_with([' ', ':'])
-        || text.contains([',', '[', ']', '{', '}'])
-        || text.contains(": ")
-        || text.contains(" #")
+        || text.ends_with(' ')
+        || text.contains(" -")
+        || needs_quotes_as_text(text)
 }
 
 fn double_quoted(text: &str) -> String {
@@ -66,7 +64,7 @@ mod tests {
             ("state/joint/position", "state/joint/position"),
             ("Debian GNU/Linux 12", "Debian GNU/Linux 12"),
             ("2.11.0+cu130", "2.11.0+cu130"),
-            ("a:b", "a:b"),
+            ("a:b", "'a:b'"),
             ("-x", "-x"),
             ("13.0", "'13.0'"),
             ("on", "'on'"),

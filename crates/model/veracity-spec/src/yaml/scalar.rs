@@ -1,7 +1,8 @@
 //! What unquoted text means: the YAML 1.1 rules that `PyYAML` follows.
 //!
 //! `PyYAML` writes the bundles and is what other runtimes read them with, so its reading is the
-//! one that counts: `on` is true, `1e5` is text, `0x10` is 16. Dates stay text here.
+//! one that counts: `on` is true, `1e5` is text, `0x10` is 16. Dates and times
+//! with a fraction (`1:30.5`) stay text here.
 
 use super::{CoreTag, Scalar};
 
@@ -58,7 +59,16 @@ pub(crate) fn needs_quotes_as_text(text: &str) -> bool {
     atom_from_text(text) != Atom::Text
         || matches!(text, "y" | "Y" | "n" | "N" | "=" | "<<")
         || is_yaml_1_2_number(text)
+        || looks_like_digits(text)
         || looks_like_date(text)
+}
+
+/// `0x_` and its like: `PyYAML` takes them for numbers and then fails to read them.
+fn looks_like_digits(text: &str) -> bool {
+    let (_, body) = split_sign(text);
+    body.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && body.contains('_')
+        && body.bytes().all(|byte| byte.is_ascii_hexdigit() || b"xo_.+-".contains(&byte))
 }
 
 fn split_sign(text: &str) -> (bool, &str) {
@@ -77,7 +87,7 @@ fn int_from(text: &str) -> Option<Atom> {
     let (radix, digits) = match digits.as_bytes() {
         [b'0', b'b', ..] => (2, &digits[2..]),
         [b'0', b'x', ..] => (16, &digits[2..]),
-        [b'0', _, ..] => (8, &digits[1..]),
+        [b'0', _, ..] => (8, digits),
         [b'0'..=b'9', ..] => (10, digits),
         _ => return None,
     };
@@ -184,6 +194,7 @@ mod tests {
             ("0x1F", Atom::Int(31)),
             ("0b101", Atom::Int(5)),
             ("017", Atom::Int(15)),
+            ("0_", Atom::Int(0)),
             ("1:30", Atom::Int(90)),
             ("99999999999999999999999999999999999999999", Atom::TooLarge),
             ("1.", Atom::Float(1.0)),

@@ -1,0 +1,40 @@
+"""Measure against the peers, interleaved in one run, and print ratios: what `make bench` does.
+
+Every line is a figure, the bar it is held to, and whether it is met. Machines are shared and noisy:
+the ratios mean something, the microseconds do not.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import chains
+import footprint
+import tensors
+from table import Row, render
+
+
+def main() -> int:
+    """Run every benchmark and return 1 when a bar is missed."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for title, measure in (
+            ("three-node chains against LEAPP", chains.measure),
+            ("comparing 64M float32 pairs", tensors.measure),
+            ("footprint", footprint.measure),
+        ):
+            print(f"measuring: {title}", file=sys.stderr, flush=True)
+            rows += measure(folder)
+    print(render(rows))
+    results = Path("target/bench.json")
+    results.write_text(json.dumps([row.__dict__ for row in rows], indent=1))
+    print(f"written to {results}", file=sys.stderr)
+    return 0 if all(row.met for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

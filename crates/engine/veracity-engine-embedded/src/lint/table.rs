@@ -1,0 +1,394 @@
+//! Everything that tract is known to compute correctly.
+//!
+//! Each line was compared with ONNX Runtime (dtypes, attributes, edge values). What is missing here
+//! was found wrong, was not looked at, or is refused by tract itself. Found wrong, among others:
+//! `Softplus` and `ReduceLogSumExp` (infinity from inputs around 100), `Celu` with an `alpha`,
+//! recurrent operators that run backwards, clip or have other activations, `ConvTranspose` with an
+//! `output_shape`, sums of 64-bit and of narrow integers, float64 `LayerNormalization` and `Selu`,
+//! and `Mod` of integers that come from shapes.
+
+use std::fmt;
+
+use DType::{Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+use veracity_tensor::DType;
+
+use super::conditions::{self as on, Use};
+
+/// What operators of some names may look like.
+pub(super) struct Rule {
+    ops: &'static [&'static str],
+    /// What the inputs are, in order.
+    pub(super) inputs: &'static [Role],
+    /// Whether there may be more inputs, like the last.
+    pub(super) any_inputs: bool,
+    /// Whether inputs may be left out before the last.
+    pub(super) gaps: bool,
+    /// What the data may be.
+    pub(super) dtypes: &'static [DType],
+    /// What happens to integers from shapes.
+    pub(super) sizes: OnSizes,
+    /// What the outputs are, in order.
+    pub(super) outputs: &'static [Gives],
+    /// Whether there may be more outputs, like the last.
+    pub(super) any_outputs: bool,
+    /// The attributes that are understood. Any other one is refused.
+    pub(super) attributes: &'static [(&'static str, Allowed)],
+    /// What else must hold.
+    pub(super) condition: Option<fn(&Use<'_>) -> Result<(), String>>,
+}
+
+/// What an input is to an operator.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// What is computed with. All of one dtype.
+    Data,
+    /// Indices, axes, shapes.
+    Integer,
+    /// Booleans that choose.
+    Condition,
+    /// Judged by the rule's condition, if at all.
+    Other,
+}
+
+/// What an operator does to [`super::value::Value::Sizes`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnSizes {
+    /// It must not get them.
+    Refused,
+    /// It passes elements on.
+    Moved,
+    /// It computes with them.
+    Computed,
+}
+
+/// What an output is.
+#[derive(Clone, Copy)]
+pub(super) enum Gives {
+    /// Of the dtype of the data.
+    Data,
+    /// Always of this dtype.
+    Plain(DType),
+    /// Sizes.
+    Sizes,
+    /// What the attribute `to` says.
+    Cast,
+    /// What the value in the attribute is.
+    Attribute,
+}
+
+/// What an attribute may be.
+#[derive(Clone, Copy)]
+pub(super) enum Allowed {
+    /// Anything that the format allows.
+    Any,
+    /// This integer.
+    Int(i64),
+    /// The number 1.
+    One,
+    /// One of these texts.
+    Text(&'static [&'static str]),
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("given directly"),
+            Self::Int(value) => write!(f, "{value}"),
+            Self::One => f.write_str("1"),
+            Self::Text(texts) => f.write_str(&texts.join(" or ")),
+        }
+    }
+}
+
+/// The rule for an operator.
+pub(super) fn rule_of(op: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.ops.contains(&op))
+}
+
+impl Rule {
+    const fn gaps(mut self) -> Self {
+        self.gaps = true;
+        self
+    }
+
+    const fn any_inputs(mut self) -> Self {
+        self.any_inputs = true;
+        self
+    }
+
+    const fn any_outputs(mut self) -> Self {
+        self.any_outputs = true;
+        self
+    }
+
+    const fn sizes(mut self, sizes: OnSizes) -> Self {
+        self.sizes = sizes;
+        self
+    }
+
+    const fn gives(mut self, outputs: &'static [Gives]) -> Self {
+        self.outputs = outputs;
+        self
+    }
+
+    const fn with(mut self, attributes: &'static [(&'static str, Allowed)]) -> Self {
+        self.attributes = attributes;
+        self
+    }
+
+    const fn when(mut self, condition: fn(&Use<'_>) -> Result<(), String>) -> Self {
+        self.condition = Some(condition);
+        self
+    }
+}
+
+const fn rule(
+    ops: &'static [&'static str],
+    inputs: &'static [Role],
+    dtypes: &'static [DType],
+) -> Rule {
+    Rule {
+        ops,
+        inputs,
+        any_inputs: false,
+        gaps: false,
+        dtypes,
+        sizes: OnSizes::Refused,
+        outputs: &[Gives::Data],
+        any_outputs: false,
+        attributes: &[],
+        condition: None,
+    }
+}
+
+use Allowed::{Any, Int, One, Text};
+use OnSizes::{Computed, Moved};
+use Role::{Condition, Data, Integer, Other};
+
+const ALL: &[DType] = &[F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Bool];
+const NUMBERS: &[DType] = &[F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64];
+const SIGNED: &[DType] = &[F16, F32, F64, I8, I16, I32, I64];
+const ORDERED: &[DType] = &[F16, F32, F64, I8, I16, I32, I64, U8, U16];
+const FLOATS: &[DType] = &[F16, F32, F64];
+const SHORT_FLOATS: &[DType] = &[F16, F32];
+const BOOL: &[Gives] = &[Gives::Plain(Bool)];
+const POOLED: &[(&str, Allowed)] = &[
+    ("auto_pad", Any),
+    ("ceil_mode", Any),
+    ("count_include_pad", Any),
+    ("dilations", Any),
+    ("kernel_shape", Any),
+    ("pads", Any),
+    ("storage_order", Int(0)),
+    ("strides", Any),
+];
+const CONVOLVED: &[(&str, Allowed)] = &[
+    ("auto_pad", Any),
+    ("dilations", Any),
+    ("group", Any),
+    ("kernel_shape", Any),
+    ("pads", Any),
+    ("strides", Any),
+];
+// Up to here ConvTranspose was compared; SAME paddings were not.
+const DECONVOLVED: &[(&str, Allowed)] = &[
+    ("auto_pad", Text(&["NOTSET"])),
+    ("dilations", Any),
+    ("group", Any),
+    ("kernel_shape", Any),
+    ("output_padding", Any),
+    ("pads", Any),
+    ("strides", Any),
+];
+const REDUCED: &[(&str, Allowed)] =
+    &[("axes", Any), ("keepdims", Any), ("noop_with_empty_axes", Any)];
+const RECURRENT: &[(&str, Allowed)] = &[
+    ("direction", Text(&["forward"])),
+    ("hidden_size", Any),
+    ("layout", Int(0)),
+    ("linear_before_reset", Any),
+];
+const CELL: &[Role] = &[Data, Data, Data, Data, Other, Data, Data];
+
+static RULES: &[Rule] = &[
+    // Arithmetic.
+    rule(&["Add", "Sub", "Mul", "Div"], &[Data, Data], NUMBERS).sizes(Computed),
+    rule(&["Max", "Min"], &[Data], NUMBERS).any_inputs().sizes(Computed),
+    rule(&["Sum", "Mean"], &[Data], FLOATS).any_inputs(),
+    rule(&["Mod"], &[Data, Data], &[F32, I8, I16, I32, I64, U8, U16, U32, U64])
+        .with(&[("fmod", Any)])
+        .when(on::float_remainder_is_fmod),
+    rule(&["Pow"], &[Data, Other], FLOATS).when(on::exponent_fits),
+    rule(&["Abs"], &[Data], NUMBERS),
+    rule(&["Neg", "Sign"], &[Data], SIGNED),
+    rule(&["Clip"], &[Data, Data, Data], NUMBERS).gaps(),
+    rule(
+        &[
+            "Acos",
+            "Asin",
+            "Atan",
+            "Ceil",
+            "Cos",
+            "Cosh",
+            "Exp",
+            "Floor",
+            "Log",
+            "Reciprocal",
+            "Sin",
+            "Sinh",
+            "Sqrt",
+            "Tan",
+        ],
+        &[Data],
+        FLOATS,
+    ),
+    rule(&["Erf", "Round"], &[Data], SHORT_FLOATS),
+    // Activations.
+    rule(&["Mish", "Relu", "Softsign", "Tanh"], &[Data], FLOATS),
+    rule(&["HardSwish", "Sigmoid"], &[Data], SHORT_FLOATS),
+    rule(&["Celu"], &[Data], FLOATS).with(&[("alpha", One)]),
+    rule(&["Elu", "ThresholdedRelu"], &[Data], FLOATS).with(&[("alpha", Any)]),
+    rule(&["LeakyRelu"], &[Data], SHORT_FLOATS).with(&[("alpha", Any)]),
+    rule(&["Selu"], &[Data], SHORT_FLOATS).with(&[("alpha", Any), ("gamma", Any)]),
+    rule(&["HardSigmoid"], &[Data], FLOATS).with(&[("alpha", Any), ("beta", Any)]),
+    rule(&["Gelu"], &[Data], SHORT_FLOATS).with(&[("approximate", Text(&["none", "tanh"]))]),
+    rule(&["PRelu"], &[Data, Data], FLOATS),
+    rule(&["LogSoftmax", "Softmax"], &[Data], FLOATS).with(&[("axis", Any)]),
+    // Comparisons and logic.
+    rule(&["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"], &[Data, Data], NUMBERS)
+        .sizes(Computed)
+        .gives(BOOL),
+    rule(&["And", "Or", "Xor"], &[Data, Data], &[Bool]),
+    rule(&["Not"], &[Data], &[Bool]),
+    rule(&["IsNaN"], &[Data], &[F32]).gives(BOOL),
+    rule(&["IsInf"], &[Data], &[F32])
+        .gives(BOOL)
+        .with(&[("detect_negative", Any), ("detect_positive", Any)]),
+    rule(&["Where"], &[Condition, Data, Data], ALL).sizes(Computed),
+    // Matrices.
+    rule(&["MatMul"], &[Data, Data], FLOATS),
+    rule(&["Gemm"], &[Data, Data, Data], &[F32]).with(&[
+        ("alpha", Any),
+        ("beta", Any),
+        ("transA", Any),
+        ("transB", Any),
+    ]),
+    rule(&["Einsum"], &[Data], FLOATS).any_inputs().with(&[("equation", Any)]),
+    // Convolutions and pools.
+    rule(&["Conv"], &[Data, Data, Data], &[F32, F64]).with(CONVOLVED),
+    rule(&["ConvTranspose"], &[Data, Data, Data], &[F32]).with(DECONVOLVED),
+    rule(&["AveragePool", "MaxPool"], &[Data], &[F32]).with(POOLED),
+    rule(&["GlobalAveragePool"], &[Data], FLOATS),
+    rule(&["GlobalMaxPool"], &[Data], &[F32]),
+    // Normalisations. Only what inference needs: one output.
+    rule(&["BatchNormalization"], &[Data, Data, Data, Data, Data], FLOATS).with(&[
+        ("epsilon", Any),
+        ("momentum", Any),
+        ("training_mode", Int(0)),
+    ]),
+    rule(&["LayerNormalization"], &[Data, Data, Data], SHORT_FLOATS).with(&[
+        ("axis", Any),
+        ("epsilon", Any),
+        ("stash_type", Int(1)),
+    ]),
+    rule(&["InstanceNormalization"], &[Data, Data, Data], &[F32]).with(&[("epsilon", Any)]),
+    rule(&["GroupNormalization"], &[Data, Data, Data], &[F32]).with(&[
+        ("epsilon", Any),
+        ("num_groups", Any),
+        ("stash_type", Int(1)),
+    ]),
+    rule(&["LpNormalization"], &[Data], &[F32]).with(&[("axis", Any), ("p", Any)]),
+    // Reductions.
+    rule(&["ReduceL1", "ReduceL2", "ReduceMean", "ReduceSumSquare"], &[Data, Integer], FLOATS)
+        .with(REDUCED),
+    rule(&["ReduceSum"], &[Data, Integer], &[F16, F32, F64, I32]).with(REDUCED),
+    rule(&["ReduceProd"], &[Data, Integer], &[F16, F32, F64, I32, I64])
+        .with(REDUCED)
+        .sizes(Computed),
+    rule(&["ReduceMax", "ReduceMin"], &[Data, Integer], ORDERED).with(REDUCED),
+    rule(&["ArgMax", "ArgMin"], &[Data], ORDERED).gives(&[Gives::Plain(I64)]).with(&[
+        ("axis", Any),
+        ("keepdims", Any),
+        ("select_last_index", Any),
+    ]),
+    rule(&["TopK"], &[Data, Integer], &[F16, F32, F64, I64])
+        .gives(&[Gives::Data, Gives::Plain(I64)])
+        .with(&[("axis", Any), ("largest", Any), ("sorted", Int(1))]),
+    rule(&["CumSum"], &[Data, Integer], &[F16, F32, F64, I32, I64])
+        .with(&[("exclusive", Any), ("reverse", Any)]),
+    // Recurrent networks.
+    rule(&["GRU", "RNN"], CELL, &[F32])
+        .gaps()
+        .with(RECURRENT)
+        .gives(&[Gives::Data, Gives::Data])
+        .when(on::sequences_are_whole),
+    rule(&["LSTM"], CELL, &[F32])
+        .gaps()
+        .with(RECURRENT)
+        .gives(&[Gives::Data, Gives::Data, Gives::Data])
+        .when(on::lstm_is_fed),
+    // Moving elements.
+    rule(&["Identity"], &[Data], ALL).sizes(Moved),
+    rule(&["Dropout"], &[Data, Other], FLOATS).with(&[("seed", Any)]),
+    rule(&["Concat"], &[Data], ALL).any_inputs().sizes(Moved).with(&[("axis", Any)]),
+    rule(&["Split"], &[Data, Integer], ALL)
+        .any_outputs()
+        .sizes(Moved)
+        .with(&[("axis", Any), ("num_outputs", Any)]),
+    rule(&["Slice"], &[Data, Integer, Integer, Integer, Integer], ALL).sizes(Moved),
+    rule(&["Flatten"], &[Data], ALL).sizes(Moved).with(&[("axis", Any)]),
+    rule(&["Reshape"], &[Data, Integer], ALL).sizes(Moved).with(&[("allowzero", Any)]),
+    rule(&["Transpose"], &[Data], ALL).sizes(Moved).with(&[("perm", Any)]),
+    rule(&["Expand", "Squeeze", "Tile", "Unsqueeze"], &[Data, Integer], ALL).sizes(Moved),
+    rule(&["Gather", "GatherElements"], &[Data, Integer], ALL)
+        .sizes(Moved)
+        .with(&[("axis", Any)]),
+    rule(&["GatherND"], &[Data, Integer], ALL).with(&[("batch_dims", Any)]),
+    rule(&["ScatterElements"], &[Data, Integer, Data], ALL)
+        .with(&[("axis", Any), ("reduction", Text(&["none"]))]),
+    rule(&["ScatterND"], &[Data, Integer, Data], ALL).with(&[("reduction", Text(&["none"]))]),
+    rule(&["Pad"], &[Data, Integer, Data, Integer], &[F32, F64, I64])
+        .gaps()
+        .with(&[("mode", Text(&["constant", "edge", "reflect"]))])
+        .when(on::pads_add),
+    rule(&["Trilu"], &[Data, Integer], &[F32, I64, Bool]).with(&[("upper", Any)]),
+    // Making elements.
+    rule(&["Cast"], &[Other], ALL).gives(&[Gives::Cast]).with(&[("saturate", Any), ("to", Any)]),
+    rule(&["Constant"], &[], ALL).gives(&[Gives::Attribute]).with(&[
+        ("value", Any),
+        ("value_float", Any),
+        ("value_floats", Any),
+        ("value_int", Any),
+        ("value_ints", Any),
+    ]),
+    rule(&["ConstantOfShape"], &[Integer], ALL)
+        .gives(&[Gives::Attribute])
+        .with(&[("value", Any)])
+        .when(on::fill_is_given),
+    rule(&["OneHot"], &[Integer, Integer, Data], &[F32, I64]).with(&[("axis", Any)]),
+    rule(&["Range"], &[Data, Data, Data], &[I32, I64]).sizes(Computed),
+    rule(&["Shape"], &[Other], ALL).gives(&[Gives::Sizes]).with(&[("end", Any), ("start", Any)]),
+    rule(&["Size"], &[Other], ALL).gives(&[Gives::Sizes]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operator_has_one_rule() {
+        let mut names: Vec<&str> = RULES.iter().flat_map(|rule| rule.ops).copied().collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(rule_of("Softplus").is_none());
+    }
+
+    #[test]
+    fn a_rule_that_gives_its_data_has_data() {
+        for rule in RULES.iter().filter(|rule| matches!(rule.outputs, [Gives::Data, ..])) {
+            assert!(rule.inputs.contains(&Data), "{:?}", rule.ops);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The cases that every engine must pass, and what this one does not.
+
+use veracity_engine_embedded::EmbeddedEngine;
+use veracity_engine_suite::{cases, surprises};
+
+/// What the embedded engine does not do, each with the reason.
+const KNOWN_GAPS: &[(&str, &str)] = &[];
+
+#[test]
+fn the_engine_does_what_every_engine_does_but_for_its_known_gaps() {
+    let found = surprises(&EmbeddedEngine, &cases(), KNOWN_GAPS);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
