@@ -50,12 +50,11 @@ def gru_feedback() -> None:
     """A GRU whose memory is a feedback edge with an initial value."""
     torch.manual_seed(1)
     model = GruPolicy().eval()
-    for _ in range(3):
-        observation = annotate.input_tensors("policy", {"obs": torch.randn(1, 4)})
-        annotate.module("policy", model)
-        with torch.no_grad():
-            action = model(observation)
-        annotate.output_tensors("policy", {"action": action}, export_with="onnx-torchscript")
+    observation = annotate.input_tensors("policy", {"obs": torch.randn(1, 4)})
+    annotate.module("policy", model)
+    with torch.no_grad():
+        action = model(observation)
+    annotate.output_tensors("policy", {"action": action}, export_with="onnx-torchscript")
 
 
 def semantics() -> None:

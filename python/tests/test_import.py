@@ -25,18 +25,11 @@ def test_importing_imports_neither_torch_nor_numpy_nor_onnxruntime() -> None:
 def test_an_onnx_bundle_runs_where_torch_cannot_be_imported(counter_bundle: Path) -> None:
     script = """
 import sys, json
-class Refuse:
-    def find_spec(self, name, *rest):
-        if name.split(".")[0] == "torch":
-            raise ImportError(name)
-sys.meta_path.insert(0, Refuse())
+sys.modules["torch"] = None  # as if it were not installed
 import veracity
-try:
-    manager = veracity.InferenceManager(sys.argv[1])
-except ImportError:
-    raise SystemExit("looking for engines must not need torch")
+manager = veracity.InferenceManager(sys.argv[1])
 shown = manager.run_policy(manager.zeros_input())["count/shown"]
-print(json.dumps({"shown": shown.tolist(), "torch": "torch" in sys.modules}))
+print(json.dumps({"shown": shown.tolist(), "torch": sys.modules["torch"] is not None}))
 """
     assert _run(script, str(counter_bundle)) == {"shown": [[100.0, 100.0]], "torch": False}
 

@@ -93,6 +93,8 @@ impl BundleDraft {
         reporter.finish()?;
         let mut spec = Spec { data_flow, feedback_flow, ..Spec::default() };
         spec.configs.frequency = self.frequency;
+        spec.system.insert("os", std::env::consts::OS);
+        spec.system.insert("veracity version", env!("CARGO_PKG_VERSION"));
         let mut files = Vec::new();
         for (node, draft) in nodes {
             if let Some(model) = &node.model {

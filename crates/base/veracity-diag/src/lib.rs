@@ -7,12 +7,14 @@
 
 pub mod codes;
 mod diagnostic;
+mod nearest;
 mod place;
 mod refusal;
 mod reporter;
 
 pub use codes::Code;
 pub use diagnostic::{Diagnostic, Severity};
+pub use nearest::nearest;
 pub use place::{Place, Snippet};
 pub use refusal::{Refusal, Result};
 pub use reporter::Reporter;

@@ -60,8 +60,7 @@ pub(crate) fn check(model: &ModelProto, ports: &Ports, op_count: usize) -> Resul
 }
 
 fn check_opset(model: &ModelProto, reporter: &mut Reporter) {
-    let mut versions =
-        model.opset_import.iter().filter(|import| is_default_domain(&import.domain));
+    let mut versions = model.opset_import.iter().filter(|import| is_default_domain(&import.domain));
     let problem = match (versions.next().map(|import| import.version), versions.next()) {
         (Some(version), None) if OPSETS.contains(&version) => return,
         (Some(version), None) => format!("the model uses operator set {version}"),
@@ -107,10 +106,7 @@ fn known_values<'a>(
 
 /// Judges a node and adds what it gives. What a refused node gives is unknown, so that the nodes
 /// after it are not refused for its fault.
-fn check_node<'a>(
-    node: &'a NodeProto,
-    values: &mut Values<'a>,
-) -> std::result::Result<(), String> {
+fn check_node<'a>(node: &'a NodeProto, values: &mut Values<'a>) -> std::result::Result<(), String> {
     let judged = read_inputs(node, values).and_then(|inputs| judge::outputs_of(node, &inputs));
     let (given, mut outcome) = match judged {
         Ok(given) => (given, Ok(())),
@@ -148,6 +144,5 @@ fn node_finding(node: &NodeProto, reason: &str) -> Diagnostic {
 }
 
 fn finding(message: String) -> Diagnostic {
-    Diagnostic::error(codes::ENGINE_UNSUPPORTED, message)
-        .hint("use `--engine ort`, which runs every ONNX model")
+    Diagnostic::error(codes::ENGINE_UNSUPPORTED, message).hint("use `--engine ort` for this model")
 }

@@ -80,7 +80,8 @@ fn check_declared(model: &Model, ports: &Ports) -> Result<()> {
     };
     declared("input", &ports.inputs)?;
     declared("output", &ports.outputs)?;
-    let list = |ports| -> Vec<DeclaredPort<'_>> { <[Port]>::iter(ports).map(declared_port).collect() };
+    let list =
+        |ports| -> Vec<DeclaredPort<'_>> { <[Port]>::iter(ports).map(declared_port).collect() };
     check_ports(model, &list(&ports.inputs), &list(&ports.outputs))
 }
 
@@ -147,7 +148,8 @@ fn check_outputs(model: &TypedModel, ports: &[Port]) -> Result<()> {
         let dtype = dtype_from_tract(fact.datum_type);
         let dims = fact.shape.as_concrete();
         if dtype != Some(port.dtype) || dims.is_some_and(|dims| dims != port.shape.dims()) {
-            let computed = dtype.map_or_else(|| format!("{:?}", fact.datum_type), |d| d.to_string());
+            let computed =
+                dtype.map_or_else(|| format!("{:?}", fact.datum_type), |d| d.to_string());
             let message = format!(
                 "the output {:?} is {} {} in the bundle, {computed} {:?} in the model",
                 port.name, port.dtype, port.shape, fact.shape

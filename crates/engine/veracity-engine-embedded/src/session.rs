@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tract_onnx::prelude::{DatumType, TVec, TValue, Tensor, TypedSimplePlan};
+use tract_onnx::prelude::{DatumType, TValue, TVec, Tensor, TypedSimplePlan};
 use tract_onnx::tract_core::model::TypedSimpleState;
 use veracity_diag::{Code, Diagnostic, Place, Refusal, Result, codes};
 use veracity_engine::{Binding, Port, Ports, Session};
@@ -118,16 +118,15 @@ impl EmbeddedModel {
                 port.dtype,
                 port.shape
             );
-            return Err(self
-                .port_refusal(codes::ENGINE_OUTPUT_MISMATCH, port, message)
-                .into());
+            return Err(self.port_refusal(codes::ENGINE_OUTPUT_MISMATCH, port, message).into());
         }
-        let sizes = match value.datum_type() {
-            DatumType::TDim => quiet::call(|| Ok(value.cast_to::<i64>()?.into_owned()))
-                .map(Some)
-                .map_err(|problem| self.refusal(codes::ENGINE_RUN_FAILED, problem))?,
-            _ => None,
-        };
+        let sizes =
+            match value.datum_type() {
+                DatumType::TDim => quiet::call(|| Ok(value.cast_to::<i64>()?.into_owned()))
+                    .map(Some)
+                    .map_err(|problem| self.refusal(codes::ENGINE_RUN_FAILED, problem))?,
+                _ => None,
+            };
         let bytes = sizes.as_ref().unwrap_or(value).as_bytes();
         // SAFETY: the caller of `run` lets nobody else touch the bound memory, and `bind` saw to it
         // that no other output and no input is there.
@@ -143,9 +142,7 @@ impl EmbeddedModel {
 
 impl Session for EmbeddedModel {
     fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<Binding> {
-        self.ports
-            .check_binding(inputs, outputs)
-            .map_err(|refusal| refusal.within(&self.place))?;
+        self.ports.check_binding(inputs, outputs).map_err(|refusal| refusal.within(&self.place))?;
         if let Some(index) = first_aliased(inputs, outputs) {
             let port = &self.ports.outputs[index];
             let message = format!("the buffer of output {:?} is bound a second time", port.name);

@@ -12,19 +12,39 @@ pub(crate) type Api = &'static OrtApi;
 /// What the library says about operators that it does not know. It gives them no code of their own.
 const UNKNOWN_OPERATOR: [&str; 2] = ["No Op registered for", "is not a registered function/op"];
 
+/// What the library says, in its newer and older versions, when it was about to write another shape
+/// than the one bound.
+const OTHER_SHAPE: [&str; 2] = ["computed output shape", "shape verification failed"];
+
 /// Why the library did not do something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// What the library says.
     pub(crate) message: String,
-    /// Whether it says that it lacks a feature, rather than that something is wrong.
-    pub(crate) unsupported: bool,
+    /// What kind of failure it is.
+    pub(crate) kind: FailureKind,
+}
+
+/// The kinds of failure that callers tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// The library lacks a feature.
+    Unsupported,
+    /// An output has another shape than the memory for it.
+    OtherShape,
+    /// Anything else.
+    Other,
 }
 
 impl Failure {
     /// A failure that the library did not report, but that its answer amounts to.
-    pub(crate) fn new(message: &str) -> Self {
-        Self { message: message.to_owned(), unsupported: false }
+    pub(crate) fn other(message: impl Into<String>) -> Self {
+        Self { message: message.into(), kind: FailureKind::Other }
+    }
+
+    /// An output that does not fit.
+    pub(crate) fn other_shape(message: impl Into<String>) -> Self {
+        Self { message: message.into(), kind: FailureKind::OtherShape }
     }
 }
 
@@ -56,9 +76,18 @@ fn failure(api: Api, status: NonNull<OrtStatus>) -> Failure {
         let code = code_of(status.as_ptr());
         let message = text((api.GetErrorMessage)(status.as_ptr()));
         (api.ReleaseStatus)(status.as_ptr());
-        let unsupported = code == OrtErrorCode::ORT_NOT_IMPLEMENTED as i32
-            || UNKNOWN_OPERATOR.iter().any(|text| message.contains(text));
-        Failure { message, unsupported }
+        Failure { kind: kind_of(code, &message), message }
+    }
+}
+
+fn kind_of(code: i32, message: &str) -> FailureKind {
+    let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
+    if code == OrtErrorCode::ORT_NOT_IMPLEMENTED as i32 || says(&UNKNOWN_OPERATOR) {
+        FailureKind::Unsupported
+    } else if says(&OTHER_SHAPE) {
+        FailureKind::OtherShape
+    } else {
+        FailureKind::Other
     }
 }
 
@@ -115,7 +144,7 @@ impl<T> Owned<T> {
         check(api, make(&raw mut object))?;
         match NonNull::new(object) {
             Some(object) => Ok(Self { object, release }),
-            None => Err(Failure::new("the library made nothing and reported no error")),
+            None => Err(Failure::other("the library made nothing and reported no error")),
         }
     }
 

@@ -7,9 +7,9 @@ use ort_sys::{OrtSession, OrtSessionOptions, os_char};
 use veracity_diag::{Diagnostic, Place, Refusal, Result, codes};
 use veracity_engine::{Device, ModelBytes, SessionOptions};
 
-use crate::api::{Called, Failure, Owned};
+use crate::api::{Called, Failure, FailureKind, Owned};
 use crate::library::Library;
-use crate::options::{add_cuda, cpu_options};
+use crate::options::{add_cuda, cpu_options, forbid_files};
 
 /// Name of the provider that runs models on NVIDIA GPUs.
 const CUDA: &str = "CUDAExecutionProvider";
@@ -50,7 +50,7 @@ fn on_cuda(
 ) -> Called<Made> {
     if !library.providers.iter().any(|provider| provider == CUDA) {
         let offered = library.providers.join(", ");
-        return Err(Failure::new(&format!("this ONNX Runtime offers only {offered}")));
+        return Err(Failure::other(format!("this ONNX Runtime offers only {offered}")));
     }
     let options = cpu_options(library.api, options)?;
     add_cuda(library.api, &options, device)?;
@@ -80,8 +80,10 @@ fn forced_refusal(
 }
 
 fn load_refusal(model: &ModelBytes, failure: &Failure) -> Refusal {
-    let code =
-        if failure.unsupported { codes::ENGINE_UNSUPPORTED } else { codes::ENGINE_LOAD_FAILED };
+    let code = match failure.kind {
+        FailureKind::Unsupported => codes::ENGINE_UNSUPPORTED,
+        FailureKind::OtherShape | FailureKind::Other => codes::ENGINE_LOAD_FAILED,
+    };
     Diagnostic::error(code, format!("ONNX Runtime refused the model: {}", failure.message))
         .at(place_of(model))
         .into()
@@ -101,6 +103,9 @@ fn open(
     options: &Owned<OrtSessionOptions>,
 ) -> Called<Owned<OrtSession>> {
     let api = library.api;
+    if let ModelBytes::Memory(_) = model {
+        forbid_files(api, options)?;
+    }
     let (environment, options) = (library.environment(), options.as_ptr());
     // SAFETY: environment and options are live, the path is NUL-terminated, and the bytes are
     // copied before the call returns.
@@ -129,7 +134,7 @@ fn os_path(path: &Path) -> Called<Vec<os_char>> {
         path.as_os_str().as_encoded_bytes().iter().map(|&byte| byte.cast_signed() as os_char);
     let mut characters: Vec<os_char> = characters.collect();
     if characters.contains(&0) {
-        return Err(Failure::new("the path contains a NUL"));
+        return Err(Failure::other("the path contains a NUL"));
     }
     characters.push(0);
     Ok(characters)

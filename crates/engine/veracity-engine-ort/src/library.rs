@@ -171,7 +171,7 @@ fn create_environment(api: Api) -> Called<NonNull<OrtEnv>> {
         // What a user's models look like is nobody else's business.
         check(api, (api.DisableTelemetryEvents)(environment))?;
     }
-    NonNull::new(environment).ok_or_else(|| Failure::new("it made no environment"))
+    NonNull::new(environment).ok_or_else(|| Failure::other("it made no environment"))
 }
 
 /// Drops log messages. Errors reach us as values; the rest would go to the terminal of whoever

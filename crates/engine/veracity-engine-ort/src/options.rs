@@ -41,6 +41,13 @@ pub(crate) fn cpu_options(api: Api, options: &SessionOptions) -> Called<Owned<Or
     }
 }
 
+/// Keeps a model in memory from reading files. The library would look for its external data in the
+/// working directory; this sends it to a folder that cannot be one.
+pub(crate) fn forbid_files(api: Api, options: &Owned<OrtSessionOptions>) -> Called<()> {
+    let nowhere = if cfg!(windows) { c"NUL" } else { c"/dev/null" };
+    set(api, options, c"session.model_external_initializers_file_folder_path", nowhere)
+}
+
 /// Adds a GPU to the options: what it can run is run there, the rest on the CPU.
 pub(crate) fn add_cuda(api: Api, options: &Owned<OrtSessionOptions>, device: u32) -> Called<()> {
     let device = CString::new(device.to_string()).expect("digits contain no NUL");

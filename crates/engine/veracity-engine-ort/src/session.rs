@@ -10,13 +10,9 @@ use veracity_diag::{Code, Diagnostic, Place, Refusal, Result, codes};
 use veracity_engine::{Binding, Ports, Session};
 use veracity_tensor::SharedTensor;
 
-use crate::api::{Called, Failure};
+use crate::api::{Called, Failure, FailureKind};
 use crate::bound::{Bound, Passing, Runner};
 use crate::check::PortNames;
-
-/// What the library says, in its newer and older versions, when it was about to write another shape
-/// than the one bound.
-const OTHER_SHAPE: [&str; 2] = ["computed output shape", "shape verification failed"];
 
 /// A loaded model.
 pub(crate) struct OrtModel {
@@ -101,9 +97,10 @@ impl OrtModel {
 
     #[cold]
     fn run_refusal(&self, failure: &Failure) -> Refusal {
-        let other_shape = OTHER_SHAPE.iter().any(|text| failure.message.contains(text));
-        let code =
-            if other_shape { codes::ENGINE_OUTPUT_MISMATCH } else { codes::ENGINE_RUN_FAILED };
+        let code = match failure.kind {
+            FailureKind::OtherShape => codes::ENGINE_OUTPUT_MISMATCH,
+            FailureKind::Unsupported | FailureKind::Other => codes::ENGINE_RUN_FAILED,
+        };
         self.refusal(code, format!("ONNX Runtime could not run the model: {}", failure.message))
     }
 }

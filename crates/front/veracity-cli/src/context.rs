@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use serde_json::Value;
+use serde::Serialize;
 use veracity::Diagnostic;
 
 use crate::cli::{ColorArg, GlobalArgs};
@@ -52,8 +52,8 @@ impl Context {
     }
 
     /// Gives the answer to a program.
-    pub(crate) fn answer_json(&self, value: &Value) -> io::Result<()> {
-        self.answer(&format!("{value:#}\n"))
+    pub(crate) fn answer_json(&self, value: &impl Serialize) -> io::Result<()> {
+        self.answer(&(serde_json::to_string_pretty(value)? + "\n"))
     }
 
     /// Shows warnings, unless they are not wanted.

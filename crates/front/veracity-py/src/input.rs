@@ -145,7 +145,7 @@ impl<'py> Input<'py> {
         }
         let strides = array.strides().iter().map(|stride| stride / size).collect();
         // SAFETY: the object is a NumPy array, checked by the cast, and is borrowed.
-        let start = unsafe { (*array.as_array_ptr()).data };
+        let start = unsafe { (*array.as_array_ptr()).fields.data };
         Ok(Self {
             library: Library::Numpy,
             dtype,

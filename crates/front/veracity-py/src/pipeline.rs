@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString};
 use veracity::tensor::{DType, Tensor};
 use veracity::{
@@ -164,14 +165,8 @@ impl Pipeline {
 
     /// Waits for other threads without holding Python's lock, which they may need to finish.
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Runner> {
-        match self.runner.try_lock() {
-            Ok(guard) => guard,
-            // A poisoned runner is still consistent: a step that did not end changed no state.
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                py.detach(|| self.runner.lock().unwrap_or_else(PoisonError::into_inner))
-            }
-        }
+        // A poisoned runner is still consistent: a step that did not end changed no state.
+        self.runner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
     fn overrides_state(&self, inputs: &Bound<'_, PyAny>) -> PyResult<bool> {

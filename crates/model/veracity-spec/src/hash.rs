@@ -91,7 +91,9 @@ pub fn hash_file(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<FileSums>
 
 /// Hashes bytes that are already in memory.
 pub fn hash_bytes(bytes: &[u8]) -> FileSums {
-    copy_hashing(bytes, &mut io::sink(), &mut |_| {}).expect("memory can always be read")
+    let mut hasher = Hasher::default();
+    hasher.update(bytes);
+    hasher.finish()
 }
 
 /// Copies everything and hashes it on the way.
@@ -100,22 +102,42 @@ pub(crate) fn copy_hashing(
     to: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> io::Result<FileSums> {
-    let (mut sha256, mut md5, mut size) = (Sha256::new(), Md5::new(), 0);
+    let mut hasher = Hasher::default();
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         let count = match from.read(&mut buffer) {
-            Ok(0) => break,
+            Ok(0) => return Ok(hasher.finish()),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        sha256.update(&buffer[..count]);
-        md5.update(&buffer[..count]);
+        hasher.update(&buffer[..count]);
         to.write_all(&buffer[..count])?;
-        size += count as u64;
         progress(count as u64);
     }
-    Ok(FileSums { size, sha256: Sum(sha256.finalize().into()), md5: Sum(md5.finalize().into()) })
+}
+
+#[derive(Default)]
+struct Hasher {
+    size: u64,
+    sha256: Sha256,
+    md5: Md5,
+}
+
+impl Hasher {
+    fn update(&mut self, bytes: &[u8]) {
+        self.size += bytes.len() as u64;
+        self.sha256.update(bytes);
+        self.md5.update(bytes);
+    }
+
+    fn finish(self) -> FileSums {
+        FileSums {
+            size: self.size,
+            sha256: Sum(self.sha256.finalize().into()),
+            md5: Sum(self.md5.finalize().into()),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -106,7 +106,9 @@ fn find_in_folder(folder: &Path) -> Result<PathBuf> {
     let mut bundles: Vec<PathBuf> =
         candidates.into_iter().take(MAX_CANDIDATES).filter(|path| has_models(path)).collect();
     match bundles.len() {
-        0 => Err(problem(codes::BUNDLE_NOT_FOUND, folder, "the folder holds no bundle").into()),
+        0 => Err(problem(codes::BUNDLE_NOT_FOUND, folder, "the folder holds no bundle")
+            .hint("name the YAML file, to see what is wrong with it")
+            .into()),
         1 => Ok(bundles.swap_remove(0)),
         _ => {
             let names: Vec<String> = bundles

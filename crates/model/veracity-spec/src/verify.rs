@@ -21,11 +21,11 @@ impl Bundle {
         for warning in reporter.absorb(self.verify_files()).unwrap_or_default() {
             reporter.report(warning);
         }
-        let values = self.initial_values();
-        // A file that is not there or not whole was just reported.
-        if values.is_ok() || !reporter.has_errors() {
-            for warning in reporter.absorb(values).map(|values| values.warnings).unwrap_or_default()
-            {
+        // A file that cannot be reached was just reported.
+        let reachable = |path: &BundlePath| path.resolve(self.root()).is_ok();
+        if self.spec().initial_values.as_ref().is_some_and(reachable) {
+            let values = reporter.absorb(self.initial_values()).unwrap_or_default();
+            for warning in values.warnings {
                 reporter.report(warning);
             }
         }

@@ -13,7 +13,7 @@ use veracity_diag::{Diagnostic, Place, Refusal, Result, codes};
 use veracity_tensor::{Tensor, file};
 
 use crate::hash::copy_hashing;
-use crate::{Bundle, BundlePath, FileSums, FormatVersion, PortRef, Spec, hash_file};
+use crate::{Bundle, BundlePath, FileSums, FormatVersion, PortRef, Spec, VeracityBlock, hash_file};
 use staging::Staging;
 
 /// Collects the parts of a bundle and writes it.
@@ -136,6 +136,7 @@ impl BundleWriter {
             (model.sha256, model.md5) = (sums.sha256, sums.md5);
         }
         let block = self.spec.veracity.get_or_insert_default();
+        block.schema = VeracityBlock::SCHEMA;
         for path in [&self.spec.initial_values, &block.samples, &block.proof].into_iter().flatten()
         {
             written(path)?;

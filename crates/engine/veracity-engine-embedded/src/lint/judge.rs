@@ -4,19 +4,16 @@ use tract_onnx::pb::{AttributeProto, NodeProto};
 use veracity_tensor::DType;
 
 use super::conditions::Use;
-use super::table::{Allowed, Gives, OnSizes, Role, Rule, rule_of};
+use super::table::{Allowed, Gives, OnSizes, Role, Rule, reason_without_rule, rule_of};
 use super::value::Value;
 use super::{conditions, is_default_domain};
 
 /// What the node gives, or why it is refused. Left-out inputs are `None`.
-pub(super) fn outputs_of(
-    node: &NodeProto,
-    inputs: &[Option<Value>],
-) -> Result<Vec<Value>, String> {
+pub(super) fn outputs_of(node: &NodeProto, inputs: &[Option<Value>]) -> Result<Vec<Value>, String> {
     if !is_default_domain(&node.domain) {
         return Err(format!("the domain {:?} is not supported", node.domain));
     }
-    let rule = rule_of(&node.op_type).ok_or("it is not supported")?;
+    let rule = rule_of(&node.op_type).ok_or_else(|| reason_without_rule(&node.op_type))?;
     for attribute in &node.attribute {
         check_attribute(rule, attribute)?;
     }
@@ -71,8 +68,7 @@ fn role(rule: &Rule, index: usize) -> Option<Role> {
 
 fn check_roles(rule: &Rule, inputs: &[Option<Value>]) -> Result<(), String> {
     for (index, value) in inputs.iter().enumerate() {
-        let (Some(role), Some(dtype)) =
-            (role(rule, index), value.as_ref().and_then(Value::dtype))
+        let (Some(role), Some(dtype)) = (role(rule, index), value.as_ref().and_then(Value::dtype))
         else {
             continue;
         };

@@ -54,7 +54,8 @@ pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
 }
 
 pub(super) fn tolerance_part(text: &str) -> Result<f64, String> {
-    let part: f64 = text.parse().map_err(|_: std::num::ParseFloatError| "not a number".to_owned())?;
+    let part: f64 =
+        text.parse().map_err(|_: std::num::ParseFloatError| "not a number".to_owned())?;
     match Tolerance::new(part, part) {
         Ok(_) => Ok(part),
         Err(_) => Err("must be finite and at least 0".to_owned()),

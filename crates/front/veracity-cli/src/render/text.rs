@@ -137,7 +137,9 @@ mod tests {
         ] {
             assert_eq!(number(value), short);
         }
-        for (bytes, short) in [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB")] {
+        for (bytes, short) in
+            [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB")]
+        {
             assert_eq!(size(bytes), short);
         }
         assert_eq!(size(u64::MAX), "16777216.0 TiB");

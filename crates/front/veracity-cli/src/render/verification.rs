@@ -2,9 +2,9 @@
 
 use veracity::{Severity, Verification};
 
+use super::diagnostic;
 use super::style::{self, paint};
 use super::text::{count, printable};
-use super::diagnostic;
 
 /// Every problem in full, then one line that sums up.
 pub(crate) fn render(verification: &Verification, refused: bool, width: usize) -> String {
@@ -45,7 +45,7 @@ fn coverage(verification: &Verification) -> Vec<String> {
         let unread: Vec<String> =
             models_unread.iter().map(|node| format!("node {}", printable(node))).collect();
         parts.push(format!(
-            "not compared: {} (only its engine can read the model: its ports are known when it runs)",
+            "not compared: {} (ports of these models are known only when they run)",
             unread.join(", ")
         ));
     }

@@ -30,7 +30,7 @@ const F32_BITS: [u32; 14] = [
 
 fn any_element(dtype: DType) -> BoxedStrategy<Vec<u8>> {
     let any_f32 = prop_oneof![
-        3 => (-4.0_f32..4.0),
+        3 => -4.0_f32..4.0,
         2 => prop::sample::select(F32_BITS.to_vec()).prop_map(f32::from_bits),
         1 => any::<u32>().prop_map(f32::from_bits),
     ];

@@ -30,11 +30,7 @@ impl Brackets {
 
     /// A tally for one thread.
     pub(crate) fn tally(&self, plan: &Plan) -> BracketTally {
-        BracketTally {
-            counts: vec![Counts::default(); self.ranges.len()],
-            masks: vec![0; plan.tile / LANES],
-            collector: Collector::new(),
-        }
+        BracketTally::new(self.ranges.len(), plan)
     }
 
     /// The ranges as cells, and the errors in them unless they were too many.
@@ -106,10 +102,17 @@ fn positions(fraction: f64, count: usize) -> (Option<usize>, Option<usize>) {
 /// How many errors one thread saw, range by range.
 pub(crate) struct BracketTally {
     counts: Vec<Counts>,
-    /// A bit for each error of a tile that lies in a range.
-    masks: Vec<u8>,
+    /// Room for a bit per error of a tile: reached the start of a range.
+    reached: Words,
+    /// Likewise: is beyond the end of a range.
+    beyond: Words,
+    /// Likewise: lies in some range.
+    inside: Words,
     collector: Collector,
 }
+
+/// Bits of 64 errors at a time, a byte for each chunk.
+type Words = Vec<[u8; 8]>;
 
 /// Errors at or above the start of a range, and above its end.
 #[derive(Clone, Copy, Default)]
@@ -118,14 +121,18 @@ struct Counts {
     beyond: u64,
 }
 
-impl Counts {
-    fn merge(&mut self, other: Self) {
-        self.reached += other.reached;
-        self.beyond += other.beyond;
-    }
-}
-
 impl BracketTally {
+    fn new(ranges: usize, plan: &Plan) -> Self {
+        let words = || vec![[0; 8]; plan.tile.div_ceil(64)];
+        Self {
+            counts: vec![Counts::default(); ranges],
+            reached: words(),
+            beyond: words(),
+            inside: words(),
+            collector: Collector::new(),
+        }
+    }
+
     /// Counts the errors of a tile and collects those in a range.
     pub(crate) fn add(&mut self, plan: &Plan, errors: &[f64], brackets: &Brackets) {
         let (chunks, rest) = errors.as_chunks::<LANES>();
@@ -139,19 +146,31 @@ impl BracketTally {
     }
 
     fn add_chunks(&mut self, plan: &Plan, chunks: &[[f64; LANES]], brackets: &Brackets) {
-        let masks = &mut self.masks[..chunks.len()];
-        masks.fill(0);
+        let words = chunks.len().div_ceil(8);
+        let inside = &mut self.inside[..words];
+        inside.fill([0; 8]);
         for (&[low, high], counts) in brackets.ranges.iter().zip(&mut self.counts) {
-            let (below, last) = (f64::from_bits(low - 1), f64::from_bits(high));
-            let found = plan.set.run(CountRange { chunks, below, last, masks });
-            counts.merge(found);
+            for (bound, masks) in [(low - 1, &mut self.reached), (high, &mut self.beyond)] {
+                let masks = &mut masks[..words];
+                masks.iter_mut().rev().take(1).for_each(|last| *last = [0; 8]);
+                let masks = masks.as_flattened_mut();
+                plan.set.run(MarkAbove { chunks, bound: f64::from_bits(bound), masks });
+            }
+            for ((inside, reached), beyond) in
+                inside.iter_mut().zip(&self.reached).zip(&self.beyond)
+            {
+                let (reached, beyond) = (u64::from_le_bytes(*reached), u64::from_le_bytes(*beyond));
+                counts.reached += u64::from(reached.count_ones());
+                counts.beyond += u64::from(beyond.count_ones());
+                *inside = (u64::from_le_bytes(*inside) | (reached & !beyond)).to_le_bytes();
+            }
         }
-        for (chunk, &mask) in chunks.iter().zip(masks.iter()) {
-            let mut mask = mask;
-            while mask != 0 {
-                let bits = chunk[mask.trailing_zeros() as usize].to_bits();
+        for (errors, inside) in chunks.as_flattened().chunks(64).zip(inside) {
+            let mut inside = u64::from_le_bytes(*inside);
+            while inside != 0 {
+                let bits = errors[inside.trailing_zeros() as usize].to_bits();
                 self.collector.add(bits, &brackets.collection);
-                mask &= mask - 1;
+                inside &= inside - 1;
             }
         }
     }
@@ -164,35 +183,28 @@ impl BracketTally {
     /// Adds the counts of another thread.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (into, from) in self.counts.iter_mut().zip(&other.counts) {
-            into.merge(*from);
+            into.reached += from.reached;
+            into.beyond += from.beyond;
         }
     }
 }
 
-/// Counts the errors above two bounds and marks those between.
-struct CountRange<'a> {
+/// Marks the errors above a bound, a byte for each chunk.
+struct MarkAbove<'a> {
     chunks: &'a [[f64; LANES]],
-    /// The number just below the first error of the range.
-    below: f64,
-    /// The last error of the range.
-    last: f64,
+    bound: f64,
     masks: &'a mut [u8],
 }
 
-impl Job for CountRange<'_> {
-    type Output = Counts;
+impl Job for MarkAbove<'_> {
+    type Output = ();
 
     #[expect(clippy::inline_always, reason = "see `Job`")]
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> Counts {
-        let (below, last) = (simd.splat(self.below), simd.splat(self.last));
-        let (mut reached, mut beyond) = (simd.no_counts(), simd.no_counts());
+    fn run<S: Simd>(self, simd: S) {
+        let bound = simd.splat(self.bound);
         for (chunk, mask) in self.chunks.iter().zip(self.masks) {
-            let lanes = simd.load(chunk);
-            reached = simd.count_less(reached, below, lanes);
-            beyond = simd.count_less(beyond, last, lanes);
-            *mask |= simd.less(below, lanes) & !simd.less(last, lanes);
+            *mask = simd.less(bound, simd.load(chunk));
         }
-        Counts { reached: simd.total(reached), beyond: simd.total(beyond) }
     }
 }

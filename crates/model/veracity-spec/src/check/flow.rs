@@ -22,11 +22,11 @@ pub(super) fn check_order(index: &Index<'_>, wires: &[Wire<'_>], problems: &mut 
         return;
     }
     let edges: Vec<(usize, usize)> = wires.iter().map(|wire| (wire.source, wire.target)).collect();
-    let groups = strongly_connected(index.nodes.len(), &edges);
+    let groups = strongly_connected(index.len(), &edges);
     let mut shown = HashSet::new();
     for wire in backward {
         let diagnostic = if groups[wire.source] != groups[wire.target] {
-            let (from, to) = (index.nodes[wire.source], index.nodes[wire.target]);
+            let (from, to) = (index.name(wire.source), index.name(wire.target));
             let message =
                 format!("`data_flow` leads from {from:?} back to {to:?}, which runs earlier");
             Diagnostic::error(codes::FLOW_ORDER, message)
@@ -46,7 +46,7 @@ pub(super) fn check_order(index: &Index<'_>, wires: &[Wire<'_>], problems: &mut 
 /// Every `feedback_flow` edge leads from a node to itself or to an earlier one.
 pub(super) fn check_feedback(index: &Index<'_>, wires: &[Wire<'_>], problems: &mut Problems<'_>) {
     for wire in wires.iter().filter(|wire| wire.source < wire.target) {
-        let (from, to) = (index.nodes[wire.source], index.nodes[wire.target]);
+        let (from, to) = (index.name(wire.source), index.name(wire.target));
         let message = format!(
             "`feedback_flow` leads from {from:?} to {to:?}, which runs later in the same tick: nothing would be delayed"
         );
@@ -85,7 +85,7 @@ fn cycle_names(
     }
     path.push(wire.source);
     path.reverse();
-    let mut names: Vec<&str> = path.iter().map(|&node| index.nodes[node]).collect();
+    let mut names: Vec<&str> = path.iter().map(|&node| index.name(node)).collect();
     if names.len() > MAX_NAMED {
         names.splice(MAX_NAMED - 1..names.len() - 1, ["…"]);
     }

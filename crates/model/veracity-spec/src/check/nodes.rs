@@ -1,6 +1,6 @@
 //! `models`: the nodes with their ports and model files.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use veracity_diag::{Diagnostic, codes};
 
@@ -25,22 +25,11 @@ struct ReadNode {
 impl Nodes {
     /// Nodes and ports by name.
     pub(super) fn index(&self) -> Index<'_> {
-        let mut index = Index {
-            nodes: Vec::with_capacity(self.0.len()),
-            by_name: HashMap::new(),
-            ports: HashMap::new(),
-            incomplete: HashSet::new(),
-        };
+        let mut index = Index { nodes: &self.0, by_name: HashMap::new(), ports: HashMap::new() };
         for (position, read) in self.0.iter().enumerate() {
             index.by_name.insert(&read.node.name, position);
-            index.nodes.push(&read.node.name);
-            if read.incomplete {
-                index.incomplete.insert(position);
-            }
-            for (direction, ports) in
-                [(Direction::Input, &read.inputs), (Direction::Output, &read.outputs)]
-            {
-                for port in ports {
+            for direction in [Direction::Input, Direction::Output] {
+                for port in read.ports(direction) {
                     index.ports.entry((position, direction, &port.spec.name)).or_insert(port);
                 }
             }
@@ -61,27 +50,50 @@ impl Nodes {
     }
 }
 
+impl ReadNode {
+    fn ports(&self, direction: Direction) -> &[ReadPort] {
+        match direction {
+            Direction::Input => &self.inputs,
+            Direction::Output => &self.outputs,
+        }
+    }
+}
+
 /// Nodes and ports by name.
 pub(super) struct Index<'n> {
-    /// Names in the order of execution.
-    pub(super) nodes: Vec<&'n str>,
+    /// In the order of execution.
+    nodes: &'n [ReadNode],
     pub(super) by_name: HashMap<&'n str, usize>,
     pub(super) ports: HashMap<(usize, Direction, &'n str), &'n ReadPort>,
-    /// Nodes with ports that are missing here because they could not be read.
-    pub(super) incomplete: HashSet<usize>,
 }
 
 impl<'n> Index<'n> {
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Name of the node at a position.
+    pub(super) fn name(&self, node: usize) -> &'n str {
+        &self.nodes[node].node.name
+    }
+
+    /// Names of all nodes.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'n str> {
+        self.nodes.iter().map(|read| read.node.name.as_str())
+    }
+
     /// Names of the ports of a node.
-    pub(super) fn port_names(&self, node: usize, direction: Direction) -> Vec<&'n str> {
-        let mut names: Vec<_> = self
-            .ports
-            .keys()
-            .filter(|key| (key.0, key.1) == (node, direction))
-            .map(|key| key.2)
-            .collect();
-        names.sort_unstable();
-        names
+    pub(super) fn port_names(
+        &self,
+        node: usize,
+        direction: Direction,
+    ) -> impl Iterator<Item = &'n str> {
+        self.nodes[node].ports(direction).iter().map(|port| port.spec.name.as_str())
+    }
+
+    /// Whether ports of a node are missing here because they could not be read.
+    pub(super) fn is_incomplete(&self, node: usize) -> bool {
+        self.nodes[node].incomplete
     }
 }
 

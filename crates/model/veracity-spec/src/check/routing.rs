@@ -30,7 +30,7 @@ pub(super) fn check(
         index,
         fed: HashMap::new(),
         routed: HashSet::new(),
-        incomplete: wiring.incomplete || !index.incomplete.is_empty(),
+        incomplete: wiring.incomplete || (0..index.len()).any(|node| index.is_incomplete(node)),
         problems,
     };
     let data_flow = router.connect(&wiring.data_flow);
@@ -147,7 +147,7 @@ impl<'i> Router<'i, '_, '_> {
         let mut ports: Vec<_> = self.index.ports.iter().collect();
         ports.sort_unstable_by_key(|(_, port)| port.span.index);
         for (&(node, direction, name), port) in ports {
-            let port_ref = PortRef::new(self.index.nodes[node], name);
+            let port_ref = PortRef::new(self.index.name(node), name);
             let diagnostic = match direction {
                 Direction::Input if !self.fed.contains_key(&port_ref) => Diagnostic::error(
                     codes::INPUT_UNFED,
@@ -184,15 +184,15 @@ impl<'i> Router<'i, '_, '_> {
         let Some(&node) = index.by_name.get(port.node.as_str()) else {
             self.incomplete = true;
             let diagnostic = Diagnostic::error(code, format!("there is no node {:?}", port.node));
-            let near = nearest(&port.node, index.nodes.iter().copied());
-            self.add(port, span, suggest(diagnostic, near));
+            let diagnostic = self.suggest(diagnostic, &port.node, index.names());
+            self.add(port, span, diagnostic);
             return None;
         };
         if let Some(found) = index.ports.get(&(node, direction, port.port.as_str())) {
             return Some((node, found));
         }
         self.incomplete = true;
-        if index.incomplete.contains(&node) {
+        if index.is_incomplete(node) {
             return None; // It may be one of those that could not be read.
         }
         let message = format!("node {:?} has no {direction} {:?}", port.node, port.port);
@@ -204,21 +204,30 @@ impl<'i> Router<'i, '_, '_> {
         if index.ports.contains_key(&(node, other, port.port.as_str())) {
             diagnostic = diagnostic.hint(format!("`{port}` is an {other}"));
         } else {
-            let near = nearest(&port.port, index.port_names(node, direction));
-            diagnostic = suggest(diagnostic, near);
+            let names = index.port_names(node, direction);
+            diagnostic = self.suggest(diagnostic, &port.port, names);
         }
         self.add(port, span, diagnostic);
         None
     }
 
+    /// Says what may have been meant, unless nobody will read it.
+    fn suggest<'c>(
+        &self,
+        diagnostic: Diagnostic,
+        name: &str,
+        candidates: impl Iterator<Item = &'c str>,
+    ) -> Diagnostic {
+        if self.problems.is_full() {
+            return diagnostic;
+        }
+        match nearest(name, candidates) {
+            Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+            None => diagnostic,
+        }
+    }
+
     fn add(&mut self, port: &PortRef, span: Span, diagnostic: Diagnostic) {
         self.problems.add(span, diagnostic.at(Place::port(&port.node, &port.port)));
-    }
-}
-
-fn suggest(diagnostic: Diagnostic, near: Option<&str>) -> Diagnostic {
-    match near {
-        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
-        None => diagnostic,
     }
 }

@@ -17,12 +17,13 @@ pub(super) fn read(
     let block = root.get("veracity")?;
     spans.veracity = Some(block.span);
     let pairs = fields::mapping(block, "`veracity`", problems)?;
-    if !read_schema(block, problems)? {
-        return None;
-    }
+    let schema = read_schema(block, problems)?;
     let known = ["schema", "files", "samples", "proof", "signature"];
-    let mut result =
-        VeracityBlock { extra: fields::extra(pairs, &known, problems), ..VeracityBlock::default() };
+    let mut result = VeracityBlock {
+        schema,
+        extra: fields::extra(pairs, &known, problems),
+        ..VeracityBlock::default()
+    };
     if let Some(files) = fields::required(block, "files", "`veracity`", block.span, problems) {
         for (path, record) in fields::mapping(files, "`files`", problems)? {
             let path = read_path_key(path, spans, problems);
@@ -45,23 +46,18 @@ pub(super) fn read(
     Some(result)
 }
 
-/// Whether the rest of the block can be read.
-fn read_schema(block: &YamlNode, problems: &mut Problems<'_>) -> Option<bool> {
+/// The version of the block, when it can be read.
+fn read_schema(block: &YamlNode, problems: &mut Problems<'_>) -> Option<FormatVersion> {
     let node = fields::required(block, "schema", "`veracity`", block.span, problems)?;
     let text = node.scalar().map_or("", |scalar| &scalar.text);
     let known = VeracityBlock::SCHEMA;
-    let message = format!("schema {text:?} of `veracity` is not known; {known} is");
-    match text.parse::<FormatVersion>() {
-        Ok(version) if version == known => Some(true),
-        Ok(version) if version.major == known.major => {
-            problems.add(node.span, Diagnostic::warning(codes::VERSION_UNSUPPORTED, message));
-            Some(true)
-        }
-        _ => {
-            problems.add(node.span, Diagnostic::error(codes::VERSION_UNSUPPORTED, message));
-            Some(false)
-        }
+    let version = text.parse().ok().filter(|version: &FormatVersion| version.major == known.major);
+    if version != Some(known) {
+        let severity = if version.is_some() { Diagnostic::warning } else { Diagnostic::error };
+        let message = format!("schema {text:?} of `veracity` is not known; {known} is");
+        problems.add(node.span, severity(codes::VERSION_UNSUPPORTED, message));
     }
+    version
 }
 
 fn read_path_key(

@@ -177,7 +177,7 @@ fn write_system(out: &mut Lines, spec: &Spec) {
 
 fn write_veracity(out: &mut Lines, block: &VeracityBlock) {
     out.open(0, "veracity", false);
-    out.pair(1, "schema", &scalar(&VeracityBlock::SCHEMA.to_string()));
+    out.pair(1, "schema", &scalar(&block.schema.to_string()));
     out.open(1, "files", block.files.is_empty());
     for (path, record) in &block.files {
         let sha256 = scalar(&record.sha256.to_string());

@@ -19,7 +19,7 @@ pub(super) fn scalar(text: &str) -> String {
 /// Errs on the side of quotes: parsers differ about `a:b`, `a -` and `x#` inside of lists.
 fn needs_quotes(text: &str) -> bool {
     let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"_./+-() ".contains(&byte);
-    let is_word = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let is_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
     // A dash starts a list and a document; before a letter or digit it does neither.
     let starts_well = bytes.first().is_some_and(|&first| b"_./+(".contains(&first))

@@ -80,8 +80,10 @@ impl Staging {
     }
 
     fn swap(&self) -> io::Result<()> {
-        if !self.target.exists() {
-            return fs::rename(&self.path, &self.target);
+        // Takes the place of nothing or of an empty folder.
+        match fs::rename(&self.path, &self.target) {
+            Err(error) if is_taken(&error) => {}
+            result => return result,
         }
         match exchange(&self.path, &self.target) {
             Err(error) if cannot_exchange(&error) => self.swap_by_renaming(),
@@ -224,6 +226,11 @@ fn exchange(left: &Path, right: &Path) -> io::Result<()> {
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 fn exchange(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Whether the error means that the target holds something.
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
 }
 
 /// Whether the error means that the system or the file system has no such operation.

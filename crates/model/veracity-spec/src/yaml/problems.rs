@@ -22,14 +22,19 @@ impl<'s> Problems<'s> {
         Self { source, listed: Vec::new(), dropped: 0, dropped_an_error: false }
     }
 
+    /// Whether further problems are only counted: work on a good message would be wasted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.listed.len() >= MAX_PROBLEMS
+    }
+
     /// Notes a problem at a stretch of the file.
     pub(crate) fn add(&mut self, span: Span, diagnostic: Diagnostic) {
-        if self.listed.len() < MAX_PROBLEMS {
-            let place = self.source.place(span);
-            self.listed.push(diagnostic.within(&place));
-        } else {
+        if self.is_full() {
             self.dropped += 1;
             self.dropped_an_error |= diagnostic.severity == Severity::Error;
+        } else {
+            let place = self.source.place(span);
+            self.listed.push(diagnostic.within(&place));
         }
     }
 

@@ -1,7 +1,7 @@
 //! A small sound bundle, and ways to spoil it.
-#![expect(dead_code, reason = "each test file uses its own part")]
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use veracity_diag::Diagnostic;
@@ -89,18 +89,23 @@ pub(crate) fn split_mark(text: &str) -> (String, Option<(u32, u32)>) {
     (text.replacen('¦', "", 1), Some(position))
 }
 
+/// Text put together from numbered pieces.
+pub(crate) fn pieces(count: usize, piece: impl Fn(usize) -> String) -> String {
+    (0..count).map(piece).collect::<Vec<_>>().concat()
+}
+
 /// One finding on one line, with its snippet and hints: as a terminal might show it.
 pub(crate) fn rendered(diagnostics: &[Diagnostic]) -> String {
     let mut text = String::new();
     for diagnostic in diagnostics {
-        text.push_str(&format!("{diagnostic}\n"));
+        writeln!(text, "{diagnostic}").unwrap();
         if let Some(snippet) = &diagnostic.place.snippet {
             let pad = " ".repeat(snippet.start as usize);
             let mark = "^".repeat(snippet.length as usize);
-            text.push_str(&format!("  | {}\n  | {pad}{mark}\n", snippet.text));
+            writeln!(text, "  | {}\n  | {pad}{mark}", snippet.text).unwrap();
         }
         for hint in &diagnostic.hints {
-            text.push_str(&format!("  hint: {hint}\n"));
+            writeln!(text, "  hint: {hint}").unwrap();
         }
     }
     text

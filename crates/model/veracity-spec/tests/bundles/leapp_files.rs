@@ -1,7 +1,5 @@
 //! Files as LEAPP writes them are read for what they say.
 
-mod common;
-
 use veracity_diag::codes;
 use veracity_spec::{
     AxisNames, Backend, Description, Direction, FormatVersion, PortRef, Spec, Value,
@@ -10,9 +8,9 @@ use veracity_tensor::DType;
 
 fn read(yaml: &str) -> Spec {
     let description = Description::from_yaml("leapp.yaml", yaml.as_bytes().to_vec());
-    let description =
-        description.unwrap_or_else(|refusal| panic!("{}", common::rendered(refusal.diagnostics())));
-    assert_eq!(common::rendered(&description.warnings), "");
+    let description = description
+        .unwrap_or_else(|refusal| panic!("{}", crate::common::rendered(refusal.diagnostics())));
+    assert_eq!(crate::common::rendered(&description.warnings), "");
     description.spec
 }
 
@@ -202,7 +200,7 @@ fn places_lead_back_into_the_file() {
         (places.edge_into(&obs), "[¦policy/obs]"),
     ] {
         let text = THREE_NODES.replacen(&marked.replace('¦', ""), marked, 1);
-        let (_, position) = common::split_mark(&text);
+        let (_, position) = crate::common::split_mark(&text);
         assert_eq!(place.line.zip(place.column), position, "{marked}");
     }
     let place = places.port(&obs, Direction::Input);

@@ -1,11 +1,9 @@
 //! Finding bundles on disk, comparing their files with their hashes, and writing them.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{initial_values, rendered, spec, writer, written};
+use crate::common::{initial_values, rendered, spec, writer, written};
 use veracity_diag::{Code, Diagnostic, Result, codes};
 use veracity_spec::{Bundle, BundleWriter, FileContent, PortRef, VeracityBlock};
 use veracity_tensor::{DType, Shape, Tensor, file};
@@ -103,83 +101,78 @@ fn what_cannot_be_read_is_not_written() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
+type Damage = fn(&Path);
+
+/// What happens to the folder of a bundle, and what `verify_files` says to it.
+const DAMAGE: &[(&str, Damage, &[Code])] = &[
+    (
+        "changed model",
+        |root| fs::write(root.join("policy.pt"), "POLICY").unwrap(),
+        &[codes::HASH_MISMATCH, codes::HASH_MISMATCH],
+    ),
+    (
+        "longer model",
+        |root| fs::write(root.join("policy.pt"), "policy!").unwrap(),
+        &[codes::HASH_MISMATCH, codes::FILE_SIZE_MISMATCH],
+    ),
+    ("no model", |root| fs::remove_file(root.join("policy.pt")).unwrap(), &[codes::FILE_NOT_FOUND]),
+    (
+        "folder for a model",
+        |root| {
+            fs::remove_file(root.join("policy.pt")).unwrap();
+            fs::create_dir(root.join("policy.pt")).unwrap();
+        },
+        &[codes::PATH_NOT_A_FILE],
+    ),
+    (
+        "link out of the bundle",
+        |root| {
+            fs::rename(root.join("policy.pt"), root.parent().unwrap().join("policy.pt")).unwrap();
+            std::os::unix::fs::symlink("../policy.pt", root.join("policy.pt")).unwrap();
+        },
+        &[codes::PATH_SYMLINK_LEAVES_BUNDLE],
+    ),
+    (
+        "changed initial values",
+        |root| {
+            let path = root.join("pick_initial_values.safetensors");
+            let mut bytes = fs::read(&path).unwrap();
+            *bytes.last_mut().unwrap() ^= 1;
+            fs::write(path, bytes).unwrap();
+        },
+        &[codes::HASH_MISMATCH],
+    ),
+    (
+        "file dropped from the list",
+        |root| {
+            edit(root, |yaml| {
+                yaml.split_inclusive('\n').filter(|line| !line.contains("policy.pt: {")).collect()
+            });
+        },
+        &[codes::HASH_MISSING],
+    ),
+    (
+        "wrong MD5 only",
+        |root| {
+            edit(root, |yaml| {
+                yaml.replacen("md5sum: ", "md5sum: 00112233445566778899aabbccddeeff # ", 1)
+            });
+        },
+        &[codes::HASH_MISMATCH],
+    ),
+    (
+        "two problems at once",
+        |root| {
+            fs::write(root.join("policy.pt"), "POLICY").unwrap();
+            fs::remove_file(root.join("models/encoder.onnx")).unwrap();
+        },
+        &[codes::FILE_NOT_FOUND, codes::HASH_MISMATCH, codes::HASH_MISMATCH],
+    ),
+];
+
 #[test]
 fn damage_to_files_is_found() {
-    type Damage = fn(&Path);
-    let cases: &[(&str, Damage, &[Code])] = &[
-        (
-            "changed model",
-            |root| fs::write(root.join("policy.pt"), "POLICY").unwrap(),
-            &[codes::HASH_MISMATCH, codes::HASH_MISMATCH],
-        ),
-        (
-            "longer model",
-            |root| fs::write(root.join("policy.pt"), "policy!").unwrap(),
-            &[codes::HASH_MISMATCH, codes::FILE_SIZE_MISMATCH],
-        ),
-        (
-            "no model",
-            |root| fs::remove_file(root.join("policy.pt")).unwrap(),
-            &[codes::FILE_NOT_FOUND],
-        ),
-        (
-            "folder for a model",
-            |root| {
-                fs::remove_file(root.join("policy.pt")).unwrap();
-                fs::create_dir(root.join("policy.pt")).unwrap();
-            },
-            &[codes::PATH_NOT_A_FILE],
-        ),
-        (
-            "link out of the bundle",
-            |root| {
-                fs::rename(root.join("policy.pt"), root.parent().unwrap().join("policy.pt"))
-                    .unwrap();
-                std::os::unix::fs::symlink("../policy.pt", root.join("policy.pt")).unwrap();
-            },
-            &[codes::PATH_SYMLINK_LEAVES_BUNDLE],
-        ),
-        (
-            "changed initial values",
-            |root| {
-                let path = root.join("pick_initial_values.safetensors");
-                let mut bytes = fs::read(&path).unwrap();
-                *bytes.last_mut().unwrap() ^= 1;
-                fs::write(path, bytes).unwrap();
-            },
-            &[codes::HASH_MISMATCH],
-        ),
-        (
-            "file dropped from the list",
-            |root| {
-                edit(root, |yaml| {
-                    yaml.lines()
-                        .filter(|line| !line.contains("policy.pt: {"))
-                        .map(|line| format!("{line}\n"))
-                        .collect()
-                });
-            },
-            &[codes::HASH_MISSING],
-        ),
-        (
-            "wrong MD5 only",
-            |root| {
-                edit(root, |yaml| {
-                    yaml.replacen("md5sum: ", "md5sum: 00112233445566778899aabbccddeeff # ", 1)
-                });
-            },
-            &[codes::HASH_MISMATCH],
-        ),
-        (
-            "two problems at once",
-            |root| {
-                fs::write(root.join("policy.pt"), "POLICY").unwrap();
-                fs::remove_file(root.join("models/encoder.onnx")).unwrap();
-            },
-            &[codes::FILE_NOT_FOUND, codes::HASH_MISMATCH, codes::HASH_MISMATCH],
-        ),
-    ];
-    for (name, damage, expected) in cases {
+    for (name, damage, expected) in DAMAGE {
         let folder = tempfile::tempdir().unwrap();
         let (target, _) = written(folder.path());
         damage(&target);

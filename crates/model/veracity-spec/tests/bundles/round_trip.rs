@@ -1,7 +1,5 @@
 //! What is written is read back as the same, and random damage is never a panic.
 
-mod common;
-
 use proptest::prelude::*;
 use veracity_spec::{
     AxisNames, Backend, Description, Edge, Map, Node, PortRef, PortSpec, Spec, Value, VeracityBlock,
@@ -180,7 +178,7 @@ proptest! {
         let yaml = spec.to_yaml();
         prop_assert!(yaml.is_ascii());
         let read = Description::from_yaml("f.yaml", yaml.clone().into_bytes());
-        let read = read.map_err(|refusal| TestCaseError::fail(format!("{}\n{yaml}", common::rendered(refusal.diagnostics()))))?;
+        let read = read.map_err(|refusal| TestCaseError::fail(format!("{}\n{yaml}", crate::common::rendered(refusal.diagnostics()))))?;
         prop_assert_eq!(read.spec, spec, "{}", yaml);
     }
 
@@ -188,7 +186,7 @@ proptest! {
     fn random_damage_is_refused_or_read_but_never_a_panic(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..4), 1..8),
     ) {
-        let mut yaml = common::YAML.as_bytes().to_vec();
+        let mut yaml = crate::common::YAML.as_bytes().to_vec();
         for (index, byte, kind) in damage {
             let at = index.index(yaml.len());
             match kind {

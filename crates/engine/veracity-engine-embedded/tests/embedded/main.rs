@@ -1,0 +1,6 @@
+//! What the embedded engine computes, and what it refuses.
+
+mod harness;
+mod operators;
+mod refusals;
+mod sessions;

@@ -1,0 +1,81 @@
+//! External data is read from beside the model file, and from nowhere else.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use veracity_diag::{Result, codes};
+use veracity_engine::{
+    Device, Engine, ModelBytes, ModelFormat, ModelSource, Port, Ports, Session, SessionOptions,
+};
+use veracity_engine_ort::{OrtEngine, Search};
+use veracity_tensor::{DType, SharedTensor};
+
+#[path = "support/library.rs"]
+mod library;
+
+/// One field of a protobuf message: text, bytes or a message.
+fn field(number: u8, content: impl AsRef<[u8]>) -> Vec<u8> {
+    let content = content.as_ref();
+    let length = u8::try_from(content.len()).unwrap();
+    assert!(length < 128, "longer lengths take two bytes");
+    [&[number << 3 | 2, length], content].concat()
+}
+
+/// One field of a protobuf message: a small number.
+fn number(number: u8, value: u8) -> Vec<u8> {
+    vec![number << 3, value]
+}
+
+/// `y = w`, where `w` is the first float of a file. Written by hand: our own builder makes no
+/// models with external data.
+fn model_with_data_in(file: &str) -> Vec<u8> {
+    let entry = |key: &str, value: &str| field(13, [field(1, key), field(2, value)].concat());
+    let weight = [
+        number(1, 1),
+        number(2, 1),
+        field(8, "w"),
+        entry("location", file),
+        entry("length", "4"),
+        number(14, 1),
+    ];
+    let shape = field(2, field(1, number(1, 1)));
+    let value_type = field(2, field(1, [number(1, 1), shape].concat()));
+    let node = [field(1, "w"), field(2, "y"), field(4, "Identity")].concat();
+    let output = [field(1, "y"), value_type].concat();
+    let graph = [field(1, node), field(2, "g"), field(5, weight.concat()), field(12, output)];
+    [number(1, 8), field(7, graph.concat()), field(8, number(2, 18))].concat()
+}
+
+fn load(bytes: ModelBytes) -> Result<Box<dyn Session>> {
+    let ports = Ports { inputs: vec![], outputs: vec![Port::new("y", DType::F32, [1])] };
+    let options = SessionOptions { device: Device::Cpu, ..SessionOptions::default() };
+    library::engine().load(&ModelSource { format: ModelFormat::Onnx, bytes }, &ports, &options)
+}
+
+#[test]
+fn a_model_file_finds_its_data_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.onnx");
+    std::fs::write(&path, model_with_data_in("w.bin")).unwrap();
+    std::fs::write(folder.path().join("w.bin"), 2.5_f32.to_le_bytes()).unwrap();
+    let mut session = load(ModelBytes::File(path)).unwrap();
+    let output = SharedTensor::zeros(DType::F32, [1].into());
+    let binding = session.bind(&[], std::slice::from_ref(&output)).unwrap();
+    session.run(binding).unwrap();
+    assert_eq!(first_float(&output), 2.5_f32.to_le_bytes());
+}
+
+#[expect(unsafe_code, reason = "no session runs while the test reads")]
+fn first_float(tensor: &SharedTensor) -> Vec<u8> {
+    // SAFETY: the only session has finished its run.
+    unsafe { tensor.bytes() }.to_vec()
+}
+
+#[test]
+fn a_model_in_memory_reads_no_file_of_the_working_directory() {
+    let file = "Cargo.toml";
+    assert!(Path::new(file).is_file(), "tests run in the folder of their crate");
+    let bytes = ModelBytes::Memory(Arc::from(model_with_data_in(file)));
+    let refusal = load(bytes).err().expect("the data is not part of the model");
+    assert_eq!(refusal.first_error().code, codes::ENGINE_LOAD_FAILED, "{refusal}");
+}

@@ -1,0 +1,26 @@
+//! One file for each command: arguments in, calls to the facade, an answer out.
+
+mod bench;
+mod compare;
+mod completions;
+mod feed;
+mod inspect;
+mod run;
+mod sessions;
+mod verify;
+
+use crate::cli::Command;
+use crate::context::Context;
+use crate::outcome::{Failure, Outcome};
+
+/// Does what was asked for.
+pub(crate) fn execute(command: &Command, context: &Context) -> Result<Outcome, Failure> {
+    match command {
+        Command::Inspect(arguments) => inspect::execute(arguments, context),
+        Command::Verify(arguments) => verify::execute(arguments, context),
+        Command::Run(arguments) => run::execute(arguments, context),
+        Command::Bench(arguments) => bench::execute(arguments, context),
+        Command::Compare(arguments) => compare::execute(arguments, context),
+        Command::Completions(arguments) => completions::execute(arguments, context),
+    }
+}

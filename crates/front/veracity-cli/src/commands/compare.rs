@@ -1,0 +1,31 @@
+//! `veracity compare`: how far two files of tensors are apart.
+
+use veracity::compare::{CompareOptions, MeasureOptions, compare_files};
+use veracity::results::{Tolerance, Verdict};
+
+use crate::cli::{CompareArgs, Format};
+use crate::context::Context;
+use crate::outcome::{Failure, Outcome};
+use crate::render::comparison;
+
+pub(super) fn execute(arguments: &CompareArgs, context: &Context) -> Result<Outcome, Failure> {
+    let tolerance = Tolerance::new(arguments.atol, arguments.rtol)?;
+    let mut measure = MeasureOptions::new(tolerance);
+    if arguments.percentiles {
+        measure = measure.with_percentiles();
+    }
+    let mut options = CompareOptions::new(measure);
+    if arguments.equal_nan {
+        options = options.with_equal_nan();
+    }
+    let found = compare_files(&arguments.reference, &arguments.candidate, &options)?;
+    match arguments.format {
+        Format::Json => context.answer_json(&found)?,
+        Format::Table => context.answer(&comparison::render(&found, tolerance, context.width()))?,
+    }
+    Ok(match found.verdict {
+        Verdict::Proved => Outcome::Proved,
+        Verdict::Disproved => Outcome::Disproved,
+        Verdict::NotComparable => Outcome::Inconclusive,
+    })
+}

@@ -1,0 +1,105 @@
+//! `veracity run`: steps a bundle through an episode.
+
+mod drive;
+mod outputs;
+
+use std::time::Duration;
+
+use serde_json::json;
+use veracity::results::{SCHEMA_VERSION, StepTiming};
+use veracity::{Bundle, Diagnostic, Place, Refusal, Runner, codes};
+
+use super::feed::Feed;
+use super::sessions;
+use crate::cli::{Format, Rate, RunArgs};
+use crate::context::Context;
+use crate::outcome::{Failure, Outcome};
+use crate::progress::Progress;
+use crate::render::latency;
+use crate::render::table::{Cell, Column, Table};
+use outputs::Outputs;
+
+pub(super) fn execute(arguments: &RunArgs, context: &Context) -> Result<Outcome, Failure> {
+    let bundle = Bundle::open(&arguments.bundle)?;
+    let period = period(arguments.rate, &bundle)?;
+    // What can be refused is refused before the first step: an episode may take hours.
+    if let Some(path) = &arguments.outputs {
+        outputs::check_path(path)?;
+    }
+    let engines = sessions::engines(arguments.engine, &arguments.sessions);
+    let mut runner = sessions::load(&bundle, &engines, &arguments.sessions, arguments.fuse)?;
+    context.warn(runner.warnings())?;
+    let feed = feed(arguments, &mut runner)?;
+    let mut outputs = match &arguments.outputs {
+        Some(_) => Some(Outputs::new(&runner, feed.steps())?),
+        None => None,
+    };
+    let mut progress = Progress::new(feed.steps(), context.is_quiet());
+    let timing = drive::drive(&mut runner, &feed, period, outputs.as_mut(), &mut progress)?;
+    drop(progress);
+    if let (Some(path), Some(outputs)) = (&arguments.outputs, outputs) {
+        outputs.write(path)?;
+    }
+    match arguments.format {
+        Format::Json => context.answer_json(&answer_json(arguments, &bundle, &runner, &timing))?,
+        Format::Table => context.answer(&answer(&runner, &timing, context.width()))?,
+    }
+    Ok(Outcome::Proved)
+}
+
+fn feed(arguments: &RunArgs, runner: &mut Runner) -> Result<Feed, Refusal> {
+    match (&arguments.inputs, arguments.mock) {
+        (Some(path), _) => Feed::from_file(path, arguments.steps, runner),
+        (None, Some(seed)) => Ok(Feed::mock(seed, arguments.steps, runner)),
+        (None, None) => Feed::nothing(arguments.steps, runner),
+    }
+}
+
+/// Time between two steps; `None` to step as fast as possible.
+fn period(rate: Option<Rate>, bundle: &Bundle) -> Result<Option<Duration>, Diagnostic> {
+    let hertz = match rate {
+        None => return Ok(None),
+        Some(Rate::Hertz(hertz)) => hertz,
+        Some(Rate::Bundle) => bundle_rate(bundle)?,
+    };
+    Ok(Some(Duration::from_secs_f64(hertz.recip())))
+}
+
+fn bundle_rate(bundle: &Bundle) -> Result<f64, Diagnostic> {
+    let refuse = |message: String| {
+        Diagnostic::error(codes::OPTION_INVALID, message)
+            .at(Place::file(bundle.yaml_path().display().to_string()))
+            .hint("give the rate as a number: `--rate 50`")
+    };
+    match bundle.spec().configs.frequency {
+        None => Err(refuse("the bundle names no frequency".to_owned())),
+        Some(hertz) if Rate::RANGE.contains(&hertz) => Ok(hertz),
+        Some(hertz) => Err(refuse(format!("the bundle's frequency of {hertz} Hz cannot be kept"))),
+    }
+}
+
+fn answer(runner: &Runner, timing: &StepTiming, width: usize) -> String {
+    let mut table = Table::new([Column::left("session").flexible(), Column::left("device")]);
+    for (nodes, device) in runner.sessions() {
+        table.row([Cell::from(nodes), Cell::from(device)]);
+    }
+    let sessions =
+        if runner.sessions().next().is_some() { table.render(0, width) } else { String::new() };
+    format!("{sessions}\n{}", latency::render(timing, width))
+}
+
+fn answer_json(
+    arguments: &RunArgs,
+    bundle: &Bundle,
+    runner: &Runner,
+    timing: &StepTiming,
+) -> serde_json::Value {
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "bundle": bundle.yaml_path().display().to_string(),
+        "timing": timing,
+        "sessions": sessions::as_json(runner),
+        "warnings": runner.warnings(),
+        "outputs": arguments.outputs.as_ref().map(|path| path.display().to_string()),
+    })
+}

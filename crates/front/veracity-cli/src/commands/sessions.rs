@@ -1,0 +1,41 @@
+//! Loads a bundle as the options say, and names the sessions it got.
+
+use serde_json::{Value, json};
+use veracity::{
+    Bundle, EngineChoice, EngineSearch, Engines, Fusion, Result, RunOptions, Runner, SessionOptions,
+};
+
+use crate::cli::SessionArgs;
+
+/// The engines of a choice.
+pub(super) fn engines(choice: EngineChoice, arguments: &SessionArgs) -> Engines {
+    let search = EngineSearch {
+        ort_library: arguments.ort_library.clone(),
+        torch_folder: arguments.torch.clone(),
+        ..EngineSearch::default()
+    };
+    Engines::new(choice, search)
+}
+
+/// Loads a bundle, with merged nodes if `fuse`.
+pub(super) fn load(
+    bundle: &Bundle,
+    engines: &Engines,
+    arguments: &SessionArgs,
+    fuse: bool,
+) -> Result<Runner> {
+    let session = SessionOptions {
+        threads: arguments.threads,
+        device: arguments.device,
+        ..SessionOptions::default()
+    };
+    let fusion = if fuse { Fusion::within_single_precision() } else { Fusion::Off };
+    let options = RunOptions::new().with_session(session).with_fusion(fusion);
+    Runner::load(bundle, engines, &options)
+}
+
+/// The sessions of a runner, for programs.
+pub(super) fn as_json(runner: &Runner) -> Vec<Value> {
+    let session = |(nodes, device): (&str, String)| json!({ "nodes": nodes, "device": device });
+    runner.sessions().map(session).collect()
+}

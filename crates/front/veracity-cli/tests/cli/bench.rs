@@ -1,0 +1,41 @@
+//! `veracity bench`.
+
+use crate::bundle::write_policy;
+use crate::support::{Desk, Said, python_environment};
+
+#[test]
+fn separate_and_fused_sessions_are_measured_side_by_side() {
+    let desk = Desk::new();
+    write_policy(&desk);
+    let said = desk.run("bench policy --engine embedded --steps 50 --warmup 5").done();
+    let lines: Vec<Vec<&str>> =
+        said.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        lines[0].join(" "),
+        "engine sessions steps p50 us p99 us p99.9 us max us mean us p50 ratio"
+    );
+    assert_eq!(lines[1][..4], ["embedded", "2", "separate", "50"]);
+    assert_eq!(lines[1].last(), Some(&"1.00"));
+    assert_eq!(lines[2][..4], ["embedded", "1", "fused", "50"]);
+    assert!(said.stdout.contains("in 17 interleaved blocks after 5 unmeasured"), "{said}");
+    assert!(said.stdout.lines().all(|line| line.chars().count() <= 80), "{said}");
+}
+
+#[test]
+fn engines_are_compared_when_several_are_given() {
+    let desk = Desk::new();
+    write_policy(&desk);
+    let bench = "bench policy --engine ort --engine embedded --steps 20 --warmup 1 --format json";
+    let mut command = desk.command(bench);
+    command.env("VIRTUAL_ENV", python_environment());
+    let found = Said::from(command).done().json();
+    let rows: Vec<(&str, bool)> = found["variants"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["engine"].as_str().unwrap(), row["fused"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(rows, [("ort", false), ("ort", true), ("embedded", false), ("embedded", true)]);
+    assert_eq!(found["variants"][0]["p50_ratio"], 1.0);
+    assert_eq!(found["variants"][3]["latency"]["steps"], 20);
+}

@@ -1,0 +1,14 @@
+//! Runs the built binary as a person or a script would.
+//!
+//! What a command says is a snapshot of exit code, stdout and stderr. Bundles and tensors are made
+//! in code; the embedded engine runs them, except where the engine is the subject.
+
+mod bench;
+mod bundle;
+mod compare;
+mod inspect;
+mod run;
+mod run_refused;
+mod support;
+mod terminal;
+mod verify;

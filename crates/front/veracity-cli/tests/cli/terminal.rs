@@ -1,0 +1,113 @@
+//! Help, colours, exit codes, closed pipes: what all commands have in common.
+
+use crate::assert_said;
+use crate::bundle::{write_episode, write_policy};
+use crate::support::{Desk, Said};
+
+const COMMANDS: [&str; 6] = ["inspect", "verify", "run", "bench", "compare", "completions"];
+
+#[test]
+fn the_help_lists_commands_and_exit_codes() {
+    assert_said!(Desk::new().run("--help"), @"");
+}
+
+#[test]
+fn the_help_of_a_command_starts_with_its_purpose_and_ends_with_examples() {
+    let desk = Desk::new();
+    for command in COMMANDS {
+        let said = desk.run(&format!("{command} --help")).done();
+        let examples = said.stdout.split("Examples:\n").nth(1).unwrap_or_default();
+        assert!(examples.contains(&format!("  veracity {command} ")), "{said}");
+        let overview = desk.run("--help").stdout;
+        assert!(overview.contains(said.stdout.lines().next().unwrap()), "{said}");
+    }
+    assert!(desk.run("compare --help").stdout.contains("on purpose"));
+}
+
+#[test]
+fn a_misspelt_command_gets_a_suggestion() {
+    assert_said!(Desk::new().run("verfy policy"), @"");
+}
+
+#[test]
+fn the_version_is_that_of_the_workspace() {
+    assert_said!(Desk::new().run("--version"), @"");
+}
+
+#[test]
+fn completions_exist_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let said = Desk::new().run(&format!("completions {shell}")).done();
+        assert!(said.stdout.contains("--ort-library"), "{shell}: {said}");
+    }
+}
+
+#[test]
+fn colours_are_used_only_where_they_are_wanted() {
+    let desk = Desk::new();
+    write_policy(&desk);
+    for (option, variables, colored) in [
+        ("", &[][..], false),
+        ("", &["CLICOLOR_FORCE"], true),
+        ("", &["NO_COLOR"], false),
+        ("--color never", &["CLICOLOR_FORCE"], false),
+        ("--color always", &["NO_COLOR"], true),
+    ] {
+        for arguments in ["inspect policy", "inspect nowhere"] {
+            let mut command = desk.command(&format!("{arguments} {option}"));
+            variables.iter().for_each(|variable| drop(command.env(variable, "1")));
+            let said = Said::from(command);
+            let both = said.stdout + &said.stderr;
+            assert_eq!(both.contains('\u{1b}'), colored, "{arguments} {option} {variables:?}");
+        }
+    }
+}
+
+#[test]
+fn quiet_leaves_out_warnings_but_no_errors() {
+    let desk = Desk::new();
+    write_policy(&desk);
+    desk.edit("policy/policy.yaml", "1.3", "1.9");
+    assert!(desk.run("inspect policy").stderr.contains("warning["));
+    assert_eq!(desk.run("inspect policy --quiet").stderr, "");
+    assert!(desk.run("inspect nowhere -q").stderr.contains("error["));
+}
+
+#[test]
+fn exit_codes_have_their_meaning() {
+    let desk = Desk::new();
+    write_policy(&desk);
+    write_episode(&desk, 3);
+    desk.tensors("nothing.npz", []);
+    desk.run("run policy --engine embedded --mock 1 --steps 3 --outputs other.npz").done();
+    let tolerance = "--atol 0 --rtol 0";
+    for (arguments, code) in [
+        ("verify policy".to_owned(), 0),
+        (format!("compare expected.npz expected.npz {tolerance}"), 0),
+        (format!("compare expected.npz other.npz {tolerance}"), 1),
+        (format!("compare expected.npz episode.npz {tolerance}"), 3),
+        (format!("compare nothing.npz nothing.npz {tolerance}"), 3),
+        (format!("compare expected.npz gone.npz {tolerance}"), 2),
+        ("compare expected.npz other.npz".to_owned(), 2),
+        ("run policy".to_owned(), 2),
+        ("bench nowhere".to_owned(), 2),
+        ("nonsense".to_owned(), 2),
+        (String::new(), 2),
+    ] {
+        assert_eq!(desk.run(&arguments).code, code, "{arguments}");
+    }
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_failure() {
+    let desk = Desk::new();
+    write_policy(&desk);
+    for arguments in ["inspect policy", "verify policy --format json", "completions bash", "--help"]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = desk.command(arguments);
+        let status = command.stdout(writer).status().unwrap();
+        assert_eq!(status.code(), Some(0), "{arguments}");
+    }
+}
