@@ -11,11 +11,10 @@ from statistics import median
 
 import leapp
 import torch
+import veracity
 from leapp import annotate
 from table import Row, at_most
 from torch import nn
-
-import veracity
 
 VERACITY = "target/release/veracity"
 ROUNDS = 7
@@ -66,12 +65,20 @@ def _onnx(bundle: Path) -> list[Row]:
     )
     bars = {"rust": 1 / 5, "python": 1 / 3, "rust fused": 1 / 6}
     return [
-        at_most(f"onnx chain: {name} / leapp run_policy, p50", p50[name] / p50["leapp"], bar,
-                f"{p50[name]:.1f} us / {p50['leapp']:.1f} us")
+        at_most(
+            f"onnx chain: {name} / leapp run_policy, p50",
+            p50[name] / p50["leapp"],
+            bar,
+            f"{p50[name]:.1f} us / {p50['leapp']:.1f} us",
+        )
         for name, bar in bars.items()
     ] + [
-        at_most(f"onnx chain: {name} / leapp run_policy, p50", p50[name] / p50["leapp"], 1 / 3,
-                f"{p50[name]:.1f} us / {p50['leapp']:.1f} us")
+        at_most(
+            f"onnx chain: {name} / leapp run_policy, p50",
+            p50[name] / p50["leapp"],
+            1 / 3,
+            f"{p50[name]:.1f} us / {p50['leapp']:.1f} us",
+        )
         for name in ("python numpy", "python fused")
     ]
 

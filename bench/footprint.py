@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from table import Row, at_most
 
@@ -46,15 +47,24 @@ def measure(folder: Path) -> list[Row]:
     growth = abs(soak["late_mb"] - soak["early_mb"])
     return [
         at_most("import veracity, seconds", median(i["secs"] for i in imports), 0.15, ""),
-        at_most("import veracity, RSS MB", median(i["rss_mb"] for i in imports), 60.0,
-                f"imports of torch, numpy, onnxruntime: {heavy or 'none'}"),
-        at_most("1,000,000 steps: RSS growth after step 10,000, MB", growth, 2.0,
-                f"{soak['early_mb']:.1f} MB -> {soak['late_mb']:.1f} MB"),
+        at_most(
+            "import veracity, RSS MB",
+            median(i["rss_mb"] for i in imports),
+            60.0,
+            f"imports of torch, numpy, onnxruntime: {heavy or 'none'}",
+        ),
+        at_most(
+            "1,000,000 steps: RSS growth after step 10,000, MB",
+            growth,
+            2.0,
+            f"{soak['early_mb']:.1f} MB -> {soak['late_mb']:.1f} MB",
+        ),
         at_most("onnx bundle loaded and run: torch imported", float(soak["torch"]), 0.0, ""),
     ]
 
 
-def _python(script: str, *arguments: str) -> dict[str, object]:
+def _python(script: str, *arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-c", script, *arguments]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

@@ -37,8 +37,9 @@ def at_least(what: str, figure: float, limit: float, detail: str) -> Row:
 def render(rows: list[Row]) -> str:
     """Return the figures as a table."""
     width = max(len(row.what) for row in rows)
-    lines = [
-        f"{'ok  ' if row.met else 'MISS'} {row.what:<{width}} {row.figure:8.3f}  {row.bar:<9} {row.detail}"
-        for row in rows
-    ]
-    return "\n".join(lines)
+    return "\n".join(_line(row, width) for row in rows)
+
+
+def _line(row: Row, width: int) -> str:
+    mark = "ok  " if row.met else "MISS"
+    return f"{mark} {row.what:<{width}} {row.figure:8.3f}  {row.bar:<9} {row.detail}"

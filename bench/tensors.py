@@ -24,11 +24,19 @@ def measure(_folder: Path) -> list[Row]:
     stats, full, read = found["stats_gb_per_s"], found["full_gb_per_s"], found["read_gb_per_s"]
     full_secs = 8 * ELEMENTS / full / 1e9
     return [
-        at_least("statistics / plain read bandwidth", stats / read, 0.6,
-                 f"{stats:.1f} GB/s / {read:.1f} GB/s"),
+        at_least(
+            "statistics / plain read bandwidth",
+            stats / read,
+            0.6,
+            f"{stats:.1f} GB/s / {read:.1f} GB/s",
+        ),
         at_least("full report with exact percentiles, GB/s", full, 3.0, f"{full_secs:.3f} s"),
-        at_least("numpy percentiles alone / full report", numpy / full_secs, 5.0,
-                 f"{numpy:.2f} s / {full_secs:.3f} s"),
+        at_least(
+            "numpy percentiles alone / full report",
+            numpy / full_secs,
+            5.0,
+            f"{numpy:.2f} s / {full_secs:.3f} s",
+        ),
         at_most("peak extra memory, MB", found["peak_extra_mb"], 64.0, ""),
     ]
 

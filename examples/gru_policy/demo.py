@@ -6,6 +6,7 @@ import argparse
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pipeline import Pipeline, export_bundle, record_episode
@@ -27,8 +28,9 @@ def main() -> int:
     pipeline = Pipeline()
     episode = record_episode(pipeline, STEPS)
     inputs, reference = out / "episode_inputs.npz", out / "episode_reference.npz"
-    np.savez(inputs, **{k: v for k, v in episode.items() if k.startswith("observation/")})
-    np.savez(reference, **{k: v for k, v in episode.items() if k.startswith("actuation/")})
+    for file, node in ((inputs, "observation/"), (reference, "actuation/")):
+        arrays: dict[str, Any] = {k: v for k, v in episode.items() if k.startswith(node)}
+        np.savez(file, **arrays)
 
     print("2. export each stage to ONNX and write the bundle")
     bundle = export_bundle(pipeline, out / "gru_policy")
@@ -46,9 +48,7 @@ def main() -> int:
         code = code or veracity(
             "run", bundle, "--engine", engine, "--inputs", inputs, "--outputs", outputs
         )
-        verdict = code or veracity(
-            "compare", reference, outputs, "--atol", ATOL, "--rtol", RTOL
-        )
+        verdict = code or veracity("compare", reference, outputs, "--atol", ATOL, "--rtol", RTOL)
         results.append((engine, verdict))
 
     print()

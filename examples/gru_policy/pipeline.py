@@ -1,20 +1,20 @@
 """A small locomotion policy in three stages, and the bundle that is made from it.
 
-The stages are plain PyTorch: observations are normalised and joined, a GRU cell with memory decides,
-and the decision becomes joint targets. Until tracing exists, the stages are exported one by one and
-wired by hand with `veracity.write_bundle`.
+The stages are plain PyTorch: observations are normalised and joined, a GRU cell with memory
+decides, and the decision becomes joint targets. Until tracing exists, the stages are exported one
+by one and wired by hand with `veracity.write_bundle`.
 """
 
 from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-
 import veracity
+from torch import Tensor, nn
 
 JOINTS = ("hip_l", "hip_r", "knee_l", "knee_r", "ankle_l", "ankle_r")
 HIDDEN = 64
@@ -23,6 +23,9 @@ FREQUENCY = 50.0
 
 class Observation(nn.Module):
     """Joins and normalises what the sensors say."""
+
+    mean: Tensor
+    deviation: Tensor
 
     def __init__(self) -> None:
         """Fix the statistics that training would have collected."""
@@ -44,7 +47,9 @@ class Policy(nn.Module):
         """Make the layers."""
         super().__init__()
         self.memory = nn.GRUCell(2 * len(JOINTS) + 3, HIDDEN)
-        self.head = nn.Sequential(nn.Linear(HIDDEN, HIDDEN), nn.ELU(), nn.Linear(HIDDEN, len(JOINTS)))
+        self.head = nn.Sequential(
+            nn.Linear(HIDDEN, HIDDEN), nn.ELU(), nn.Linear(HIDDEN, len(JOINTS))
+        )
 
     def forward(self, observation: Tensor, memory_in: Tensor) -> tuple[Tensor, Tensor]:
         """Return the action and the memory for the next step."""
@@ -54,6 +59,8 @@ class Policy(nn.Module):
 
 class Actuation(nn.Module):
     """Turns actions into joint targets."""
+
+    rest: Tensor
 
     def __init__(self) -> None:
         """Fix scale and rest pose."""
@@ -85,7 +92,8 @@ class Pipeline:
         """Run one tick in PyTorch: the reference that an export is held to."""
         observation = self.observation(*(sensors[name] for name in SENSORS))
         action, self.memory = self.policy(observation, self.memory)
-        return self.actuation(action)
+        target: Tensor = self.actuation(action)
+        return target
 
 
 SENSORS = {"joint_position": len(JOINTS), "joint_velocity": len(JOINTS), "command": 3}
@@ -106,39 +114,36 @@ def record_episode(pipeline: Pipeline, steps: int, seed: int = 1) -> dict[str, n
     return {key: torch.stack(values).numpy() for key, values in rows.items()}
 
 
+#: What each port means to the robot; the rest of a port is in the model.
+MEANING: dict[str, dict[str, Any]] = {
+    "joint_position": {"kind": "state/joint/position", "element_names": [JOINTS]},
+    "joint_velocity": {"kind": "state/joint/velocity", "element_names": [JOINTS]},
+    "command": {"kind": "command/body/velocity"},
+    "joint_target": {"kind": "target/joint/position", "element_names": [JOINTS]},
+}
+
+
 def export_bundle(pipeline: Pipeline, folder: Path) -> Path:
     """Export the stages to ONNX and write the bundle; return its YAML file."""
     models = folder.parent / "models"
     models.mkdir(parents=True, exist_ok=True)
-    size = 2 * len(JOINTS) + 3
-    sensors = tuple(torch.zeros(1, width) for width in SENSORS.values())
-    stages: list[tuple[str, nn.Module, tuple[Tensor, ...], list[str], list[str]]] = [
-        ("observation", pipeline.observation, sensors, list(SENSORS), ["observation"]),
-        (
+    sensors = [torch.zeros(1, width) for width in SENSORS.values()]
+    observation, memory = torch.zeros(1, sum(SENSORS.values())), torch.zeros(1, HIDDEN)
+    action = torch.zeros(1, len(JOINTS))
+    nodes = [
+        _export(
+            "observation", pipeline.observation, sensors, list(SENSORS), ["observation"], models
+        ),
+        _export(
             "policy",
             pipeline.policy,
-            (torch.zeros(1, size), torch.zeros(1, HIDDEN)),
+            [observation, memory],
             ["observation", "memory_in"],
             ["action", "memory_out"],
+            models,
         ),
-        ("actuation", pipeline.actuation, (torch.zeros(1, len(JOINTS)),), ["action"], ["joint_target"]),
+        _export("actuation", pipeline.actuation, [action], ["action"], ["joint_target"], models),
     ]
-    nodes = []
-    for name, module, arguments, inputs, outputs in stages:
-        path = models / f"{name}.onnx"
-        _export_onnx(module, arguments, path, inputs, outputs)
-        nodes.append(
-            {
-                "name": name,
-                "model": str(path),
-                "inputs": [{"name": port} for port in inputs],
-                "outputs": [{"name": port} for port in outputs],
-            }
-        )
-    nodes[0]["inputs"][0] |= {"kind": "state/joint/position", "element_names": [JOINTS]}
-    nodes[0]["inputs"][1] |= {"kind": "state/joint/velocity", "element_names": [JOINTS]}
-    nodes[0]["inputs"][2] |= {"kind": "command/body/velocity"}
-    nodes[2]["outputs"][0] |= {"kind": "target/joint/position", "element_names": [JOINTS]}
     return veracity.write_bundle(
         folder,
         nodes=nodes,
@@ -152,18 +157,21 @@ def export_bundle(pipeline: Pipeline, folder: Path) -> Path:
     )
 
 
-def _export_onnx(
+def _export(
+    name: str,
     module: nn.Module,
-    arguments: tuple[Tensor, ...],
-    path: Path,
+    arguments: list[Tensor],
     inputs: list[str],
     outputs: list[str],
-) -> None:
+    models: Path,
+) -> dict[str, Any]:
+    """Export one stage and return its node."""
+    path = models / f"{name}.onnx"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter warns about its own deprecations
         torch.onnx.export(
             module.eval(),
-            arguments,
+            tuple(arguments),
             path,
             input_names=inputs,
             output_names=outputs,
@@ -171,3 +179,8 @@ def _export_onnx(
             external_data=False,
             verbose=False,
         )
+
+    def ports(names: list[str]) -> list[dict[str, Any]]:
+        return [{"name": name} | MEANING.get(name, {}) for name in names]
+
+    return {"name": name, "model": path, "inputs": ports(inputs), "outputs": ports(outputs)}

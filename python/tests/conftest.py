@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
-
 import veracity
+from onnx import TensorProto, helper
 
 #: dtypes by name, as ONNX numbers them.
 ONNX_DTYPES = {

@@ -17,7 +17,10 @@ from torch import nn
 def mixed_chain() -> None:
     """Three nodes, TorchScript and ONNX mixed, nested inputs."""
     torch.manual_seed(0)
-    encoder, policy = nn.Linear(18, 32), nn.Sequential(nn.Linear(32, 32), nn.ELU(), nn.Linear(32, 6))
+    encoder, policy = (
+        nn.Linear(18, 32),
+        nn.Sequential(nn.Linear(32, 32), nn.ELU(), nn.Linear(32, 6)),
+    )
     imu = [torch.randn(1, 3), torch.randn(1, 3)]
     sensors = {"pos": torch.randn(1, 6), "vel": torch.randn(1, 6), "imu": imu}
     state = annotate.input_tensors("obs", {"state": sensors})
@@ -109,9 +112,7 @@ def integers_and_bools() -> None:
         "select",
         {"index": torch.tensor([1, 0, 1]), "mask": torch.tensor([True, False, True])},
     )
-    rows = torch.where(
-        mask.unsqueeze(-1), torch.index_select(table, 0, index), torch.zeros(3)
-    )
+    rows = torch.where(mask.unsqueeze(-1), torch.index_select(table, 0, index), torch.zeros(3))
     annotate.output_tensors(
         "select",
         {"rows": rows, "chosen": index * 2, "inverse": torch.logical_not(mask)},

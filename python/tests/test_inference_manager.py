@@ -10,9 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from conftest import ONNX_DTYPES
-
 import veracity
+from conftest import ONNX_DTYPES
 
 STEP = "count/step"
 SHOWN = "count/shown"

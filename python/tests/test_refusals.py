@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
 import veracity
 
 GOOD = {"count/step": torch.ones(1, 2)}
@@ -50,7 +49,9 @@ def test_bad_inputs_are_refused_and_change_nothing(
         manager.run_policy(inputs)
     assert caught.value.diagnostics[0].code == code, what
     assert isinstance(caught.value, ValueError)
-    assert manager.run_policy(GOOD)["count/shown"][0, 0].item() == 101, "the state must be as before"
+    assert manager.run_policy(GOOD)["count/shown"][0, 0].item() == 101, (
+        "the state must be as before"
+    )
     with pytest.raises(veracity.InputError):
         manager.run_policy({})
 
