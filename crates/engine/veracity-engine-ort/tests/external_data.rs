@@ -16,7 +16,7 @@ mod library;
 /// One field of a protobuf message: text, bytes or a message.
 fn field(number: u8, content: impl AsRef<[u8]>) -> Vec<u8> {
     let content = content.as_ref();
-    let length = u8::try_from(content.len()).unwrap();
+    let length = u8::try_from(content.len()).expect("messages here are short");
     assert!(length < 128, "longer lengths take two bytes");
     [&[number << 3 | 2, length], content].concat()
 }
@@ -26,7 +26,7 @@ fn number(number: u8, value: u8) -> Vec<u8> {
     vec![number << 3, value]
 }
 
-/// `y = w`, where `w` is the first float of a file. Written by hand: our own builder makes no
+/// `y = x + w`, where `w` is the first float of a file. Written by hand: our own builder makes no
 /// models with external data.
 fn model_with_data_in(file: &str) -> Vec<u8> {
     let entry = |key: &str, value: &str| field(13, [field(1, key), field(2, value)].concat());
@@ -40,14 +40,21 @@ fn model_with_data_in(file: &str) -> Vec<u8> {
     ];
     let shape = field(2, field(1, number(1, 1)));
     let value_type = field(2, field(1, [number(1, 1), shape].concat()));
-    let node = [field(1, "w"), field(2, "y"), field(4, "Identity")].concat();
-    let output = [field(1, "y"), value_type].concat();
-    let graph = [field(1, node), field(2, "g"), field(5, weight.concat()), field(12, output)];
+    let node = [field(1, "x"), field(1, "w"), field(2, "y"), field(4, "Add")].concat();
+    let value = |name: &str| [field(1, name), value_type.clone()].concat();
+    let graph = [
+        field(1, node),
+        field(2, "g"),
+        field(5, weight.concat()),
+        field(11, value("x")),
+        field(12, value("y")),
+    ];
     [number(1, 8), field(7, graph.concat()), field(8, number(2, 18))].concat()
 }
 
 fn load(bytes: ModelBytes) -> Result<Box<dyn Session>> {
-    let ports = Ports { inputs: vec![], outputs: vec![Port::new("y", DType::F32, [1])] };
+    let port = |name: &str| vec![Port::new(name, DType::F32, [1])];
+    let ports = Ports { inputs: port("x"), outputs: port("y") };
     let options = SessionOptions { device: Device::Cpu, ..SessionOptions::default() };
     library::engine().load(&ModelSource { format: ModelFormat::Onnx, bytes }, &ports, &options)
 }
@@ -59,8 +66,9 @@ fn a_model_file_finds_its_data_beside_it() {
     std::fs::write(&path, model_with_data_in("w.bin")).unwrap();
     std::fs::write(folder.path().join("w.bin"), 2.5_f32.to_le_bytes()).unwrap();
     let mut session = load(ModelBytes::File(path)).unwrap();
-    let output = SharedTensor::zeros(DType::F32, [1].into());
-    let binding = session.bind(&[], std::slice::from_ref(&output)).unwrap();
+    let memory = || SharedTensor::zeros(DType::F32, [1].into());
+    let (zero, output) = (memory(), memory());
+    let binding = session.bind(&[zero], std::slice::from_ref(&output)).unwrap();
     session.run(binding).unwrap();
     assert_eq!(first_float(&output), 2.5_f32.to_le_bytes());
 }

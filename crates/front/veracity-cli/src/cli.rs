@@ -56,10 +56,9 @@ pub(crate) enum ColorArg {
 /// Who the answer is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    // No documentation here: clap would spread every help over two screens for it.
     #[default]
     Table,
-    /// For programs
     Json,
 }
 
@@ -82,7 +81,7 @@ Examples:
 pub(crate) struct InspectArgs {
     /// The bundle's YAML file, or the folder that holds it
     pub(crate) bundle: PathBuf,
-    /// Who the answer is for
+    /// For people or for programs
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -90,7 +89,8 @@ pub(crate) struct InspectArgs {
 /// Refuse everything about a bundle that can be refused without running a model
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Exits with 0 when the bundle is sound, 1 when it is refused, 2 when there is none.
+Exits with 0 when the bundle is sound, 1 when it is refused, 2 when there is no
+bundle.
 
 Examples:
   veracity verify policy/
@@ -101,7 +101,7 @@ pub(crate) struct VerifyArgs {
     /// Refuse for warnings too
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Who the answer is for
+    /// For people or for programs
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -109,10 +109,10 @@ pub(crate) struct VerifyArgs {
 /// Step a bundle through an episode and say how long the steps took
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The inputs file holds tensors named `node/port`. One of the port's own shape is used on every
-step; one with an extra leading axis is an episode, one step after the other. A feedback input
-of the port's shape replaces the initial value. A step's time covers writing the inputs and
-running every node.
+The inputs file holds tensors named `node/port`. One of the port's own shape is
+used on every step; one with an extra leading axis is an episode, one step after
+the other. A feedback input of the port's shape replaces the initial value. A
+step's time covers writing the inputs and running every node.
 
 Examples:
   veracity run policy/ --inputs episode.npz --outputs actions.npz
@@ -127,7 +127,7 @@ pub(crate) struct RunArgs {
     /// Feed made-up values that depend on this number alone
     #[arg(long, value_name = "SEED")]
     pub(crate) mock: Option<u64>,
-    /// Steps to run; the whole episode, or 1 without one
+    /// Steps to run; by default the whole episode, 100 with `--mock`, else 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) steps: Option<u64>,
     /// Steps per second, or `bundle` for the bundle's frequency; as fast as possible without
@@ -144,7 +144,7 @@ pub(crate) struct RunArgs {
     pub(crate) outputs: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sessions: SessionArgs,
-    /// Who the answer is for
+    /// For people or for programs
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -152,8 +152,9 @@ pub(crate) struct RunArgs {
 /// Measure the step time of a bundle with separate and with merged sessions
 #[derive(Args, Debug)]
 #[command(after_help = "\
-All variants get the same made-up inputs and take turns in blocks, so that a machine that slows
-down slows all of them. The ratios hold for this machine and this run.
+All variants get the same made-up inputs and take turns in blocks, so that a
+machine that slows down slows all of them. The ratios hold for this machine and
+this run.
 
 Examples:
   veracity bench policy/
@@ -173,7 +174,7 @@ pub(crate) struct BenchArgs {
     pub(crate) engines: Vec<EngineChoice>,
     #[command(flatten)]
     pub(crate) sessions: SessionArgs,
-    /// Who the answer is for
+    /// For people or for programs
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -181,16 +182,17 @@ pub(crate) struct BenchArgs {
 /// Compare the tensors of two files by name
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A value passes when |candidate - reference| <= atol + rtol * |reference|; integers and bools must
-be equal. There is no default tolerance on purpose: what is close enough depends on what the
-values are for, and a proof without a stated tolerance says nothing.
+A value passes when |candidate - reference| <= atol + rtol * |reference|;
+integers and bools must be equal. There is no default tolerance on purpose: what
+is close enough depends on what the values are for, and a proof without a stated
+tolerance says nothing.
 
-Exits with 0 when every tensor is proved, 1 when one is disproved, 3 when none is disproved but
-one could not be compared.
+Exits with 0 when every tensor is proved, 1 when one is disproved, 3 when none
+is disproved but one could not be compared.
 
 Examples:
   veracity compare pytorch.npz veracity.npz --atol 1e-5 --rtol 1e-4
-  veracity compare before.safetensors after.safetensors --atol 0 --rtol 0 --percentiles")]
+  veracity compare before.npz after.npz --atol 0 --rtol 0 --percentiles")]
 pub(crate) struct CompareArgs {
     /// The tensors to trust: `.npz`, `.safetensors` or `.npy`
     pub(crate) reference: PathBuf,
@@ -208,7 +210,7 @@ pub(crate) struct CompareArgs {
     /// Find the exact p50, p75, p90, p99 and p99.5 of the error
     #[arg(long)]
     pub(crate) percentiles: bool,
-    /// Who the answer is for
+    /// For people or for programs
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -217,7 +219,7 @@ pub(crate) struct CompareArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  veracity completions bash > ~/.local/share/bash-completion/completions/veracity
+  veracity completions bash > /etc/bash_completion.d/veracity
   veracity completions zsh > ~/.zfunc/_veracity")]
 pub(crate) struct CompletionsArgs {
     /// The shell

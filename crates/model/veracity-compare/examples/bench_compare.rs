@@ -62,7 +62,9 @@ fn report(json: bool, bytes: f64, [read, statistics, full]: [f64; 3], extra_mib:
     for (what, value, bar) in rows {
         let bar = bar.unwrap_or("");
         if json {
-            println!("{{\"bench\":\"compare\",\"what\":\"{what}\",\"value\":{value},\"bar\":\"{bar}\"}}");
+            println!(
+                "{{\"bench\":\"compare\",\"what\":\"{what}\",\"value\":{value},\"bar\":\"{bar}\"}}"
+            );
         } else {
             println!("{what:<26} {value:>8.3}   {bar}");
         }

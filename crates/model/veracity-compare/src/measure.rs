@@ -127,12 +127,8 @@ fn assemble(source: &Source<'_>, options: &MeasureOptions, pass: Pass) -> Measur
     let compared = elements - summary.non_finite.total();
     let (sum, sum_of_squares) = summary.sums();
     let mean = |total: f64| if compared == 0 { 0.0 } else { total / compared as f64 };
-    let known = Known {
-        compared,
-        zeros: compared - summary.differing,
-        max_abs: summary.max_abs,
-        brackets,
-    };
+    let known =
+        Known { compared, zeros: compared - summary.differing, max_abs: summary.max_abs, brackets };
     Measurement {
         elements,
         compared,

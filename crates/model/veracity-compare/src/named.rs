@@ -98,10 +98,8 @@ fn compare_row(
 }
 
 fn missing_row(name: &str, side: &str, options: &CompareOptions) -> ComparisonRow {
-    let reason = Diagnostic::error(
-        codes::COMPARE_MISSING,
-        format!("{name:?} exists in the {side} only"),
-    );
+    let reason =
+        Diagnostic::error(codes::COMPARE_MISSING, format!("{name:?} exists in the {side} only"));
     ComparisonRow {
         name: name.to_owned(),
         verdict: Verdict::NotComparable,

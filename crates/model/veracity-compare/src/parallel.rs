@@ -29,7 +29,9 @@ pub(crate) fn over_blocks<S: Send>(
             .collect();
         let mut states = vec![labour()];
         states.extend(
-            helpers.into_iter().map(|helper| helper.join().unwrap_or_else(|why| resume_unwind(why))),
+            helpers
+                .into_iter()
+                .map(|helper| helper.join().unwrap_or_else(|why| resume_unwind(why))),
         );
         states
     })

@@ -3,10 +3,6 @@
 //! A [`Job`] is written once against [`Simd`] and compiled for each set; [`InstructionSet::run`]
 //! picks one at run time. The operations are those of IEEE 754 without fusing, so the set never
 //! shows in a result. A `Simd` value is the proof that its instructions exist here.
-#![expect(
-    clippy::inline_always,
-    reason = "code must be inlined into the function that enables the instructions"
-)]
 
 use crate::plan::LANES;
 
@@ -33,10 +29,8 @@ impl InstructionSet {
     /// Every set that this machine has, best first.
     pub(crate) fn available() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
-        let special = [
-            avx512::Avx512::detect().map(Self::Avx512),
-            avx2::Avx2::detect().map(Self::Avx2),
-        ];
+        let special =
+            [avx512::Avx512::detect().map(Self::Avx512), avx2::Avx2::detect().map(Self::Avx2)];
         #[cfg(not(target_arch = "x86_64"))]
         let special: [Option<Self>; 0] = [];
         special.into_iter().flatten().chain([Self::Portable(portable::Portable)])
@@ -103,8 +97,12 @@ pub(crate) trait Simd: Copy {
     /// A count of 0 for each lane.
     fn no_counts(self) -> Self::Counts;
     /// Counts the lanes in which `left < right`.
-    fn count_less(self, counts: Self::Counts, left: Self::Lanes, right: Self::Lanes)
-    -> Self::Counts;
+    fn count_less(
+        self,
+        counts: Self::Counts,
+        left: Self::Lanes,
+        right: Self::Lanes,
+    ) -> Self::Counts;
     /// The sum over the lanes.
     fn total(self, counts: Self::Counts) -> u64;
 }
@@ -118,6 +116,7 @@ mod tests {
     impl Job for EveryOperation {
         type Output = (Vec<[u64; LANES]>, u8, u64);
 
+        #[expect(clippy::inline_always, reason = "see `Job`")]
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) -> Self::Output {
             let (left, right) = (simd.load(&self.0), simd.load(&self.1));
@@ -137,11 +136,7 @@ mod tests {
             let bits = |lanes| simd.store(lanes).map(f64::to_bits);
             let counts = simd.count_less(simd.no_counts(), left, right);
             let counts = simd.count_less(counts, right, left);
-            (
-                lanes.into_iter().map(bits).collect(),
-                simd.less(left, right),
-                simd.total(counts),
-            )
+            (lanes.into_iter().map(bits).collect(), simd.less(left, right), simd.total(counts))
         }
     }
 
@@ -149,7 +144,8 @@ mod tests {
     fn every_instruction_set_gives_the_same_bits() {
         let left = [1.5, -0.0, f64::INFINITY, -2.25, 5e-324, f64::MAX, 0.1, -7.0];
         let right = [0.3, 0.0, 1.0, f64::NEG_INFINITY, 5e-324, f64::MAX, 0.2, 3.0];
-        let expected = InstructionSet::Portable(portable::Portable).run(EveryOperation(left, right));
+        let expected =
+            InstructionSet::Portable(portable::Portable).run(EveryOperation(left, right));
         assert_eq!((expected.1, expected.2), (0b1100_0000, 5));
         for set in InstructionSet::available() {
             assert_eq!(set.run(EveryOperation(left, right)), expected, "{set:?}");

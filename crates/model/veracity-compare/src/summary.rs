@@ -4,6 +4,7 @@ use veracity_results::{NonFinite, Tolerance};
 use veracity_tensor::Shape;
 
 use crate::accumulate::Accumulator;
+use crate::plan::LANES;
 
 /// Smallest and largest of some numbers.
 #[derive(Clone, Copy, Debug)]
@@ -210,9 +211,10 @@ impl Summary {
     }
 }
 
-fn tree_sum(lanes: [f64; 8]) -> f64 {
-    let [a, b, c, d, e, f, g, h] = lanes;
-    ((a + b) + (c + d)) + ((e + f) + (g + h))
+/// Adds the lanes pairwise, in an order that never changes.
+fn tree_sum(lanes: [f64; LANES]) -> f64 {
+    let pairs: [f64; 4] = std::array::from_fn(|pair| lanes[2 * pair] + lanes[2 * pair + 1]);
+    (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
 }
 
 fn largest(values: &[f64]) -> f64 {

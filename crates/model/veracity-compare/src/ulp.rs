@@ -15,25 +15,28 @@ use crate::pairs::{Plain, Tile, elements};
 use crate::simd::{InstructionSet, Job, Simd};
 
 /// Stands for a pair that has no distance; above every bin.
-const NO_BIN: u8 = 127;
+const NO_BIN: u8 = u8::MAX;
 
 /// Neighbours go to different tables: a bin that is hit by most pairs would otherwise make each
 /// count wait for the one before.
 const TABLES: usize = 8;
+
+/// A count for every value that a bin can have, so that no index needs a check.
+type Table = [u64; 256];
 
 /// The largest distance seen and, if asked for, how often each power of two occurred.
 pub(crate) struct UlpTally {
     max: u64,
     /// Room for the bins of a tile; empty when nobody asked for the histogram.
     tile_bins: Vec<u8>,
-    counts: [[u64; 128]; TABLES],
+    counts: [Table; TABLES],
 }
 
 impl UlpTally {
     /// Nothing seen yet; `tile` is the largest tile that will come.
     pub(crate) fn new(tile: usize, histogram: bool) -> Self {
         let tile_bins = vec![0; if histogram { tile } else { 0 }];
-        Self { max: 0, tile_bins, counts: [[0; 128]; TABLES] }
+        Self { max: 0, tile_bins, counts: [[0; 256]; TABLES] }
     }
 
     /// Adds the pairs of a tile.
@@ -81,15 +84,15 @@ impl UlpTally {
     }
 }
 
-fn count(bins: &[u8], counts: &mut [[u64; 128]; TABLES]) {
+fn count(bins: &[u8], counts: &mut [Table; TABLES]) {
     let (chunks, rest) = bins.as_chunks::<TABLES>();
     for chunk in chunks {
         for (table, &bin) in counts.iter_mut().zip(chunk) {
-            table[usize::from(bin & NO_BIN)] += 1;
+            table[usize::from(bin)] += 1;
         }
     }
     for &bin in rest {
-        counts[0][usize::from(bin & NO_BIN)] += 1;
+        counts[0][usize::from(bin)] += 1;
     }
 }
 
@@ -145,8 +148,8 @@ impl<B: FloatBits> Job for LargestDistance<'_, B> {
     fn run<S: Simd>(self, _simd: S) -> u64 {
         let mut max = B::default();
         for (&reference, &candidate) in self.reference.iter().zip(self.candidate) {
-            let finite = reference.magnitude() < self.infinity
-                && candidate.magnitude() < self.infinity;
+            let finite =
+                reference.magnitude() < self.infinity && candidate.magnitude() < self.infinity;
             let distance = reference.distance(candidate);
             let distance = if finite { distance } else { B::default() };
             max = max.max(distance);
@@ -169,8 +172,8 @@ impl<B: FloatBits> Job for FillBins<'_, B> {
     fn run<S: Simd>(self, _simd: S) {
         let pairs = self.reference.iter().zip(self.candidate);
         for (bin, (&reference, &candidate)) in self.bins.iter_mut().zip(pairs) {
-            let finite = reference.magnitude() < self.infinity
-                && candidate.magnitude() < self.infinity;
+            let finite =
+                reference.magnitude() < self.infinity && candidate.magnitude() < self.infinity;
             let found = reference.distance(candidate).bin();
             *bin = if finite { found } else { NO_BIN };
         }

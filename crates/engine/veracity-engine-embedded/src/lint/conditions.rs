@@ -49,6 +49,12 @@ pub(super) fn float_remainder_is_fmod(context: &Use<'_>) -> Outcome {
     refuse_unless(fmod || !float, "floats need the attribute `fmod`")
 }
 
+/// The constants that tract takes when none are given are rounded to five digits.
+pub(super) fn selu_is_explicit(context: &Use<'_>) -> Outcome {
+    let given = ["alpha", "gamma"].iter().all(|name| context.attribute(name).is_some());
+    refuse_unless(given, "its constants are not given")
+}
+
 /// An exponent is of the base's dtype or an integer; others change the dtype of the result.
 pub(super) fn exponent_fits(context: &Use<'_>) -> Outcome {
     let exponent = context.dtype(1);

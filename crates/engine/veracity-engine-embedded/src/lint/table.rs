@@ -262,7 +262,9 @@ static RULES: &[Rule] = &[
     rule(&["Celu"], &[Data], FLOATS).with(&[("alpha", One)]),
     rule(&["Elu", "ThresholdedRelu"], &[Data], FLOATS).with(&[("alpha", Any)]),
     rule(&["LeakyRelu"], &[Data], SHORT_FLOATS).with(&[("alpha", Any)]),
-    rule(&["Selu"], &[Data], SHORT_FLOATS).with(&[("alpha", Any), ("gamma", Any)]),
+    rule(&["Selu"], &[Data], SHORT_FLOATS)
+        .with(&[("alpha", Any), ("gamma", Any)])
+        .when(on::selu_is_explicit),
     rule(&["HardSigmoid"], &[Data], FLOATS).with(&[("alpha", Any), ("beta", Any)]),
     rule(&["Gelu"], &[Data], SHORT_FLOATS).with(&[("approximate", Text(&["none", "tanh"]))]),
     rule(&["PRelu"], &[Data, Data], FLOATS),

@@ -28,6 +28,12 @@ pub(crate) fn integers(elements: &[i64]) -> Tensor {
     tensor([elements.len()], elements)
 }
 
+/// A vector of booleans.
+pub(crate) fn booleans(elements: &[bool]) -> Tensor {
+    let bytes: Vec<u8> = elements.iter().map(|&element| element.into()).collect();
+    Tensor::from_bytes(DType::Bool, [elements.len()].into(), &bytes).unwrap()
+}
+
 /// A graph with inputs `x0`, `x1`, … and outputs `y0`, `y1`, … like these tensors.
 pub(crate) fn graph(opset: i64, inputs: &[Tensor], outputs: &[Tensor]) -> GraphBuilder {
     let mut graph = GraphBuilder::new("test", opset);

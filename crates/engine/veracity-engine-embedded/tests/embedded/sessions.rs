@@ -22,7 +22,11 @@ fn recurrent(op: &str, gates: usize, states: usize) -> (GraphBuilder, Vec<Tensor
         .initializer("w", &tensor([1, gates, 1], &vec![0.7f32; gates]))
         .initializer("r", &tensor([1, gates, 1], &vec![0.1f32; gates]));
     let names = ["x0", "w", "r", "", "", "x1", "x2"];
-    let node = Node::new(op, &names[..5 + states], (0..=states).map(|index| format!("y{index}")));
+    let node = Node::new(
+        op,
+        names.into_iter().take(5 + states),
+        (0..=states).map(|index| format!("y{index}")),
+    );
     (graph.node(node.int("hidden_size", 1)), inputs, outputs)
 }
 

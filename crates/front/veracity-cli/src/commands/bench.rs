@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use veracity::results::{Latency, SCHEMA_VERSION};
-use veracity::{Bundle, Diagnostic, EngineChoice, Result, Runner, StepClock};
+use veracity::{Bundle, EngineChoice, Result, Runner, StepClock};
 
 use super::feed::Feed;
 use super::sessions;
@@ -24,6 +24,8 @@ const SEED: u64 = 0;
 struct Variant {
     engine: EngineChoice,
     is_fused: bool,
+    /// Whether it runs the same sessions as the separate one: nothing was merged.
+    is_same: bool,
     runner: Runner,
     feed: Feed,
     clock: StepClock,
@@ -34,11 +36,17 @@ pub(super) fn execute(
     context: &Context,
 ) -> std::result::Result<Outcome, Failure> {
     let bundle = Bundle::open(&arguments.bundle)?;
-    let mut variants = Vec::new();
+    let (mut variants, mut warnings) = (Vec::new(), Vec::new());
     for &engine in &arguments.engines {
-        variants.extend(load(&bundle, engine, arguments)?);
+        let loaded = load(&bundle, engine, arguments)?;
+        for warning in loaded.iter().flat_map(|variant| variant.runner.warnings()) {
+            if !warnings.contains(warning) {
+                warnings.push(warning.clone());
+            }
+        }
+        variants.extend(loaded.into_iter().filter(|variant| !variant.is_same));
     }
-    context.warn(&warnings(&variants))?;
+    context.warn(&warnings)?;
     measure(&mut variants, arguments, context)?;
     match arguments.format {
         Format::Json => context.answer_json(&answer_json(&bundle, arguments, &variants))?,
@@ -47,31 +55,18 @@ pub(super) fn execute(
     Ok(Outcome::Proved)
 }
 
-/// The bundle with separate sessions and, when merging changes anything, with merged ones.
-fn load(bundle: &Bundle, engine: EngineChoice, arguments: &BenchArgs) -> Result<Vec<Variant>> {
+/// The bundle with separate sessions and with merged ones.
+fn load(bundle: &Bundle, engine: EngineChoice, arguments: &BenchArgs) -> Result<[Variant; 2]> {
     let engines = sessions::engines(engine, &arguments.sessions);
     let variant = |is_fused| -> Result<Variant> {
         let runner = sessions::load(bundle, &engines, &arguments.sessions, is_fused)?;
         let feed = Feed::mock(SEED, Some(arguments.steps), &runner);
-        Ok(Variant { engine, is_fused, runner, feed, clock: StepClock::new() })
+        let clock = StepClock::new();
+        Ok(Variant { engine, is_fused, is_same: false, runner, feed, clock })
     };
-    let (separate, fused) = (variant(false)?, variant(true)?);
-    let is_merged = fused.runner.sessions().count() < separate.runner.sessions().count();
-    let mut variants = vec![separate];
-    if is_merged {
-        variants.push(fused);
-    }
-    Ok(variants)
-}
-
-fn warnings(variants: &[Variant]) -> Vec<Diagnostic> {
-    let mut warnings: Vec<Diagnostic> = Vec::new();
-    for warning in variants.iter().flat_map(|variant| variant.runner.warnings()) {
-        if !warnings.contains(warning) {
-            warnings.push(warning.clone());
-        }
-    }
-    warnings
+    let (separate, mut fused) = (variant(false)?, variant(true)?);
+    fused.is_same = fused.runner.sessions().count() == separate.runner.sessions().count();
+    Ok([separate, fused])
 }
 
 /// Runs all variants in turns, so that whatever slows the machine down slows all of them.
@@ -117,13 +112,15 @@ fn answer(arguments: &BenchArgs, variants: &[Variant], width: usize) -> String {
         cells.push(Cell::from(format!("{:.2}", ratio(&found, &first))));
         table.row(cells);
     }
+    let mut text = table.render(0, width);
+    if !variants.iter().any(|variant| variant.is_fused) {
+        text += "no neighbouring nodes were merged: there is nothing to compare with\n";
+    }
     let BenchArgs { steps, warmup, sessions, .. } = arguments;
     let blocks = steps.div_ceil(steps.div_ceil(BLOCKS));
-    format!(
-        "{}\nmade-up inputs, {steps} steps each in {blocks} interleaved blocks after {warmup} \
-         unmeasured ones,\nthreads per operator: {}; ratios are to the first row, on this machine, \
-         in this run\n",
-        table.render(0, width),
+    text + &format!(
+        "\n{steps} steps with made-up inputs in {blocks} interleaved blocks, after {warmup} unmeasured\n\
+         threads per operator: {}; ratios hold for this machine and this run\n",
         sessions.threads
     )
 }

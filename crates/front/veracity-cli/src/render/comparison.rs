@@ -4,7 +4,7 @@ use veracity::results::{Comparison, ComparisonRow, Measurement, Tolerance, Verdi
 
 use super::style::{self, paint};
 use super::table::{Cell, Column, Table};
-use super::text::number;
+use super::text::{exact, number};
 
 /// The table and the line that sums up. `asked` is the tolerance that was given.
 pub(crate) fn render(comparison: &Comparison, asked: Tolerance, width: usize) -> String {
@@ -57,11 +57,11 @@ fn notes(row: &ComparisonRow, asked: Tolerance) -> Vec<String> {
     };
     let mut notes = Vec::new();
     if let Some(worst) = &measured.worst {
-        let (reference, candidate) = (worst.reference, worst.candidate);
+        let (reference, candidate) = (exact(worst.reference), exact(worst.candidate));
         let index = &worst.index;
         notes.push(format!("worst at {index:?}: reference {reference}, candidate {candidate}"));
     }
-    notes.extend(non_finite(measured));
+    notes.extend(non_finite(row.verdict, measured));
     notes.extend(percentiles(measured));
     if row.verdict == Verdict::Disproved {
         notes.extend(passing(row, measured, asked));
@@ -69,7 +69,7 @@ fn notes(row: &ComparisonRow, asked: Tolerance) -> Vec<String> {
     notes
 }
 
-fn non_finite(measured: &Measurement) -> Option<String> {
+fn non_finite(verdict: Verdict, measured: &Measurement) -> Option<String> {
     let found = &measured.non_finite;
     let sides = [
         ("reference", found.reference_nan, found.reference_inf),
@@ -78,10 +78,13 @@ fn non_finite(measured: &Measurement) -> Option<String> {
     if sides.iter().all(|(_, nan, inf)| nan + inf == 0) {
         return None;
     }
-    let sides = sides.map(|(side, nan, inf)| format!("{side} {nan} NaN and {inf} Inf"));
-    let first = found.first_mismatch.as_ref();
-    let first = first.map_or_else(String::new, |index| format!(", the first at {index:?}"));
-    Some(format!("{}; {} do not match{first}", sides.join(", "), found.mismatching))
+    let sides = sides.map(|(side, nan, inf)| format!("{side} {nan}/{inf}")).join(", ");
+    let remark = match (&found.first_mismatch, verdict) {
+        (Some(index), _) => format!("{} without an equal, first at {index:?}", found.mismatching),
+        (None, Verdict::Proved) => "all have their equal".to_owned(),
+        (None, _) => "all have their equal, `--equal-nan` accepts them".to_owned(),
+    };
+    Some(format!("NaN/Inf: {sides}; {remark}"))
 }
 
 fn percentiles(measured: &Measurement) -> Option<String> {
@@ -106,7 +109,7 @@ fn passing(row: &ComparisonRow, measured: &Measurement, asked: Tolerance) -> Opt
         return Some("integers and bools must be equal".to_owned());
     }
     let (atol, rtol) = (measured.min_atol, row.tolerance.rtol());
-    Some(format!("the numbers would pass with --atol {atol:e} --rtol {rtol:e}"))
+    Some(format!("finite values would pass with --atol {} --rtol {}", exact(atol), exact(rtol)))
 }
 
 fn summary(comparison: &Comparison) -> String {

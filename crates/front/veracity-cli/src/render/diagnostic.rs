@@ -122,21 +122,40 @@ mod tests {
             .at(place)
             .hint("did you mean `float32`?")
             .hint("dtypes are those of torch");
-        insta::assert_snapshot!(plain(&found), @"");
+        insta::assert_snapshot!(plain(&found), @"
+        error[VER0305]: `flaot32` is no dtype
+          --> policy.yaml:12:12
+           |
+        12 |     dtype: flaot32
+           |            ^^^^^^^
+           = port: policy/obs
+           = hint: did you mean `float32`?
+           = hint: dtypes are those of torch
+        ");
     }
 
     #[test]
     fn what_is_not_known_is_left_out() {
         let found = Diagnostic::warning(codes::HASH_MISSING, "`x` is not hashed");
-        insta::assert_snapshot!(plain(&found), @"");
+        insta::assert_snapshot!(plain(&found), @"warning[VER0206]: `x` is not hashed");
         let tensor = Place { port: Some("x".into()), ..Place::file("a.npz") };
-        insta::assert_snapshot!(plain(&found.at(tensor)), @"");
+        insta::assert_snapshot!(plain(&found.at(tensor)), @"
+        warning[VER0206]: `x` is not hashed
+         --> a.npz
+          = tensor: x
+        ");
     }
 
     #[test]
     fn marks_stand_under_wide_characters() {
         let found = Diagnostic::error(codes::NODE_NAME_INVALID, "a name is not usable");
-        insta::assert_snapshot!(plain(&found.at(marked("名前: 关节", "关节"))), @"");
+        insta::assert_snapshot!(plain(&found.at(marked("名前: 关节", "关节"))), @"
+        error[VER0303]: a name is not usable
+          --> policy.yaml:12:5
+           |
+        12 | 名前: 关节
+           |       ^^^^
+        ");
     }
 
     #[test]
@@ -145,7 +164,13 @@ mod tests {
         let found = Diagnostic::error(codes::SHAPE_INVALID, "`oops` is no size");
         let text = plain(&found.at(marked(&line, "oops")));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @"
+        error[VER0306]: `oops` is no size
+          --> policy.yaml:12:609
+           |
+        12 | …1, 1, 1, 1, 1, 1, 1, 1, oops, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, …
+           |                          ^^^^
+        ");
     }
 
     #[test]
@@ -154,7 +179,13 @@ mod tests {
         if let Some(snippet) = &mut place.snippet {
             (snippet.start, snippet.length) = (u32::MAX, u32::MAX);
         }
-        insta::assert_snapshot!(plain(&Diagnostic::error(codes::YAML_SYNTAX, "ends early").at(place)), @"");
+        insta::assert_snapshot!(plain(&Diagnostic::error(codes::YAML_SYNTAX, "ends early").at(place)), @"
+        error[VER0101]: ends early
+          --> policy.yaml:12:1
+           |
+        12 | models:
+           |        ^
+        ");
     }
 
     #[test]

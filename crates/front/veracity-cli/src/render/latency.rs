@@ -61,7 +61,14 @@ mod tests {
         let free = StepTiming { latency, ..StepTiming::default() };
         let paced = StepTiming { period_secs: Some(0.02), missed_deadlines: 1, ..free };
         let plain = |timing| anstream::adapter::strip_str(&render(timing, 80)).to_string();
-        insta::assert_snapshot!(plain(&free), @"");
-        insta::assert_snapshot!(plain(&paced), @"");
+        insta::assert_snapshot!(plain(&free), @"
+        steps  p50 us  p99 us  p99.9 us    max us  mean us
+         1000    12.3    20.0    1500.0  250000.0     13.0
+        ");
+        insta::assert_snapshot!(plain(&paced), @"
+        steps  p50 us  p99 us  p99.9 us    max us  mean us
+         1000    12.3    20.0    1500.0  250000.0     13.0
+        missed 1 of 1000 deadlines, one every 20000.0 us
+        ");
     }
 }

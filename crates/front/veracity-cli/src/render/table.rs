@@ -185,13 +185,23 @@ mod tests {
 
     #[test]
     fn a_table_lines_up() {
-        insta::assert_snapshot!(plain(&table().render(2, 80)), @"");
+        insta::assert_snapshot!(plain(&table().render(2, 80)), @"
+        name      size  elements
+        obs          4  hip, knee, ankle, shoulder, elbow, wrist
+          about obs
+        关节位置  1200
+        ");
     }
 
     #[test]
     fn a_table_is_cut_to_its_width() {
         let text = plain(&table().render(2, 40));
         assert!(text.lines().all(|line| columns(line) <= 40), "{text}");
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @"
+        name      size  elements
+        obs          4  hip, knee, ankle, sho…
+          about obs
+        关节位置  1200
+        ");
     }
 }

@@ -86,6 +86,12 @@ pub(crate) fn number(value: f64) -> String {
     if plain.len() <= 8 { plain } else { format!("{value:.3e}") }
 }
 
+/// A value that can be typed in again without losing anything.
+pub(crate) fn exact(value: f64) -> String {
+    let plain = value.to_string();
+    if plain.len() <= 20 { plain } else { format!("{value:e}") }
+}
+
 /// A count with its noun.
 pub(crate) fn count(amount: usize, noun: &str) -> String {
     if amount == 1 { format!("1 {noun}") } else { format!("{amount} {noun}s") }
@@ -136,6 +142,10 @@ mod tests {
             (f64::NEG_INFINITY, "-inf"),
         ] {
             assert_eq!(number(value), short);
+        }
+        for value in [0.5, 1e-300, 1.0 / 3.0, f64::MAX, 5e-324] {
+            assert_eq!(exact(value).parse(), Ok(value));
+            assert!(exact(value).len() <= 24, "{value}");
         }
         for (bytes, short) in
             [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB")]

@@ -40,12 +40,12 @@ fn coverage(verification: &Verification) -> Vec<String> {
     }
     let hashed = count(*files_hashed, "file");
     let read = count(models_read.len(), "model");
-    let mut parts = vec![format!("{hashed} hashed, {read} compared with the declared ports")];
+    let mut parts = vec![format!("{hashed} hashed, {read} compared with their ports")];
     if !models_unread.is_empty() {
         let unread: Vec<String> =
             models_unread.iter().map(|node| format!("node {}", printable(node))).collect();
         parts.push(format!(
-            "not compared: {} (ports of these models are known only when they run)",
+            "not compared: {} (their ports are known only when they run)",
             unread.join(", ")
         ));
     }
@@ -74,7 +74,7 @@ mod tests {
         sound.files_hashed = 3;
         sound.models_read = vec!["encoder".into()];
         sound.models_unread = vec!["policy".into()];
-        insta::assert_snapshot!(plain(&sound, false), @"");
+        insta::assert_snapshot!(plain(&sound, false), @"sound: 3 files hashed, 1 model compared with the declared ports; not compared: node policy (ports of these models are known only when they run)");
     }
 
     #[test]
@@ -84,6 +84,12 @@ mod tests {
             Diagnostic::error(codes::YAML_MISSING_KEY, "`models` is missing"),
             Diagnostic::warning(codes::HASH_MISSING, "`x` is not hashed"),
         ];
-        insta::assert_snapshot!(plain(&refused, true), @"");
+        insta::assert_snapshot!(plain(&refused, true), @"
+        error[VER0106]: `models` is missing
+
+        warning[VER0206]: `x` is not hashed
+
+        refused: 1 error, 1 warning; its files were not looked at
+        ");
     }
 }

@@ -17,7 +17,7 @@ fn separate_and_fused_sessions_are_measured_side_by_side() {
     assert_eq!(lines[1][..4], ["embedded", "2", "separate", "50"]);
     assert_eq!(lines[1].last(), Some(&"1.00"));
     assert_eq!(lines[2][..4], ["embedded", "1", "fused", "50"]);
-    assert!(said.stdout.contains("in 17 interleaved blocks after 5 unmeasured"), "{said}");
+    assert!(said.stdout.contains("in 17 interleaved blocks, after 5 unmeasured"), "{said}");
     assert!(said.stdout.lines().all(|line| line.chars().count() <= 80), "{said}");
 }
 

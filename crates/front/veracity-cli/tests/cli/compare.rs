@@ -27,32 +27,84 @@ fn desk() -> Desk {
 #[test]
 fn tensors_within_the_tolerance_are_proved() {
     let said = desk().run("compare reference.npz close.safetensors --atol 1e-5 --rtol 0");
-    assert_said!(said, @"");
+    assert_said!(said, @"
+    exit code 0
+    ----- stdout -----
+    name  verdict   max abs   max rel       rms  outside
+    a/x   proved   9.537e-7  3.179e-7  4.768e-7      0/4
+      worst at [1, 0]: reference 3, candidate 3.0000009536743164
+    a/n   proved          0         0         0      0/2
+
+    2 proved, 0 disproved, 0 not comparable
+    ");
 }
 
 #[test]
 fn tensors_outside_of_the_tolerance_are_disproved_worst_first() {
     let said = desk().run("compare reference.npz far.npz --atol 1e-5 --rtol 0 --percentiles");
-    assert_said!(said, @"");
+    assert_said!(said, @"
+    exit code 1
+    ----- stdout -----
+    name  verdict    max abs   max rel       rms  outside
+    a/n   disproved        1       0.5  7.071e-1      1/2
+      worst at [1]: reference 2, candidate 3
+      abs error: p50 0.5, p75 0.75, p90 0.9, p99 0.99, p99.5 0.995
+      integers and bools must be equal
+    a/x   disproved      0.5  1.667e-1  2.887e-1      1/4
+      worst at [1, 0]: reference 3, candidate 3.5
+      reference 0 NaN and 0 Inf, candidate 1 NaN and 0 Inf; 1 do not match, the first at [0, 1]
+      abs error: p50 0, p75 0.25, p90 0.4, p99 0.49, p99.5 0.495
+      the numbers would pass with --atol 5e-1 --rtol 0e0
+
+    0 proved, 2 disproved, 0 not comparable
+    ");
 }
 
 #[test]
 fn a_tensor_on_one_side_only_is_never_proved() {
     let said = desk().run("compare reference.npz more.npz --atol 0 --rtol 0");
-    assert_said!(said, @"");
+    assert_said!(said, @r#"
+    exit code 3
+    ----- stdout -----
+    name  verdict         max abs  max rel  rms  outside
+    a/y   not comparable
+      "a/y" exists in the candidate only
+    a/n   proved                0        0    0      0/2
+    a/x   proved                0        0    0      0/4
+
+    2 proved, 0 disproved, 1 not comparable
+    "#);
 }
 
 #[test]
 fn another_shape_is_disproved() {
     let said = desk().run("compare reference.npz reshaped.npz --atol 0 --rtol 0");
-    assert_said!(said, @"");
+    assert_said!(said, @r#"
+    exit code 1
+    ----- stdout -----
+    name  verdict
+    a/x   disproved
+      the reference has shape [2, 2], the candidate [4]
+    a/n   not comparable
+      "a/n" exists in the reference only
+
+    0 proved, 1 disproved, 1 not comparable
+    "#);
 }
 
 #[test]
 fn nan_is_accepted_only_when_asked_for() {
     let desk = desk();
     let compare = "compare nan.npz nan.npz --atol 1 --rtol 1";
-    assert_said!(desk.run(compare), @"");
+    assert_said!(desk.run(compare), @"
+    exit code 1
+    ----- stdout -----
+    name  verdict    max abs  max rel  rms  outside
+    x     disproved        0        0    0      0/2
+      reference 1 NaN and 0 Inf, candidate 1 NaN and 0 Inf; 0 do not match
+
+    0 proved, 1 disproved, 0 not comparable
+    ");
     assert_eq!(desk.run(&format!("{compare} --equal-nan")).code, 0);
 }
 
@@ -67,5 +119,10 @@ fn programs_get_every_number() {
 
 #[test]
 fn a_file_that_cannot_be_read_gives_no_verdict() {
-    assert_said!(desk().run("compare reference.npz gone.npz --atol 0 --rtol 0"), @"");
+    assert_said!(desk().run("compare reference.npz gone.npz --atol 0 --rtol 0"), @"
+    exit code 2
+    ----- stderr -----
+    error[VER0001]: the file does not exist
+     --> gone.npz
+    ");
 }

@@ -17,7 +17,17 @@ fn desk() -> Desk {
 fn every_problem_of_the_inputs_is_shown_in_one_run() {
     let desk = desk();
     desk.tensors("inputs.npz", [("scale/osb", floats([1, 3], &[0.0; 3]))]);
-    assert_said!(desk.run("run policy --engine embedded --inputs inputs.npz"), @"");
+    assert_said!(desk.run("run policy --engine embedded --inputs inputs.npz"), @r#"
+    exit code 2
+    ----- stderr -----
+    error[VER0702]: there is no input "scale/osb"
+     --> inputs.npz
+      = hint: the inputs are scale/obs
+
+    error[VER0701]: input "scale/obs", float32 [1, 3], was not given
+     --> inputs.npz
+      = port: scale/obs
+    "#);
 }
 
 #[test]
@@ -63,10 +73,22 @@ fn inputs_that_do_not_fit_are_refused_with_their_code() {
 fn a_rate_is_not_made_up() {
     let desk = desk();
     desk.edit("policy/policy.yaml", "frequency: 50", "note: 50");
-    assert_said!(desk.run("run policy --engine embedded --mock 0 --rate bundle"), @"");
+    assert_said!(desk.run("run policy --engine embedded --mock 0 --rate bundle"), @"
+    exit code 2
+    ----- stderr -----
+    error[VER0707]: the bundle names no frequency
+     --> policy/policy.yaml
+      = hint: give the rate as a number: `--rate 50`
+    ");
 }
 
 #[test]
 fn a_rate_that_cannot_be_is_a_wrong_argument() {
-    assert_said!(desk().run("run policy --mock 0 --rate -1"), @"");
+    assert_said!(desk().run("run policy --mock 0 --rate -1"), @"
+    exit code 2
+    ----- stderr -----
+    error: invalid value '-1' for '--rate <HZ>': must be between 0.001 and 1000000
+
+    For more information, try '--help'.
+    ");
 }

@@ -8,7 +8,41 @@ const COMMANDS: [&str; 6] = ["inspect", "verify", "run", "bench", "compare", "co
 
 #[test]
 fn the_help_lists_commands_and_exit_codes() {
-    assert_said!(Desk::new().run("--help"), @"");
+    assert_said!(Desk::new().run("--help"), @"
+    exit code 0
+    ----- stdout -----
+    Proves that an exported pipeline computes what the Python code computed, and runs it
+
+    Usage: veracity [OPTIONS] <COMMAND>
+
+    Commands:
+      inspect      Show what is in a bundle: models, ports, wiring, hashes, versions
+      verify       Refuse everything about a bundle that can be refused without running a model
+      run          Step a bundle through an episode and say how long the steps took
+      bench        Measure the step time of a bundle with separate and with merged sessions
+      compare      Compare the tensors of two files by name
+      completions  Print a script that completes these commands in a shell
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    Global options:
+          --color <WHEN>  When to use colours; `auto` heeds `NO_COLOR`, `CLICOLOR_FORCE` and the
+                          terminal [default: auto]
+      -q, --quiet         Show answers and errors only: no warnings, no progress
+
+    Exit codes:
+      0  everything that was asked for holds, or was done
+      1  disproved: a bundle is refused, or values lie outside of the tolerance
+      2  could not run: wrong arguments, missing files, an engine that is not there
+      3  inconclusive: nothing is wrong, but something could not be compared
+
+    Examples:
+      veracity inspect policy/
+      veracity verify policy/ && veracity run policy/ --mock 0 --steps 1000
+      veracity compare pytorch.npz veracity.npz --atol 1e-5 --rtol 1e-4
+    ");
 }
 
 #[test]
@@ -26,19 +60,33 @@ fn the_help_of_a_command_starts_with_its_purpose_and_ends_with_examples() {
 
 #[test]
 fn a_misspelt_command_gets_a_suggestion() {
-    assert_said!(Desk::new().run("verfy policy"), @"");
+    assert_said!(Desk::new().run("verfy policy"), @"
+    exit code 2
+    ----- stderr -----
+    error: unrecognized subcommand 'verfy'
+
+      tip: a similar subcommand exists: 'verify'
+
+    Usage: veracity [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    ");
 }
 
 #[test]
 fn the_version_is_that_of_the_workspace() {
-    assert_said!(Desk::new().run("--version"), @"");
+    assert_said!(Desk::new().run("--version"), @"
+    exit code 0
+    ----- stdout -----
+    veracity [version]
+    ");
 }
 
 #[test]
 fn completions_exist_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let said = Desk::new().run(&format!("completions {shell}")).done();
-        assert!(said.stdout.contains("--ort-library"), "{shell}: {said}");
+        assert!(said.stdout.contains("ort-library"), "{shell}: {said}");
     }
 }
 

@@ -67,10 +67,19 @@ fn sample(source: &Source<'_>) -> Vec<u64> {
     sample
 }
 
-/// A range around each percentile of the sample; ranges that meet are one.
+/// A range around each percentile of the sample. Ranges with little between them are one: errors
+/// that are collected in vain cost less than a range.
 fn ranges(sample: &mut [u64]) -> Vec<[u64; 2]> {
-    let mut ranges: Vec<[u64; 2]> = Vec::new();
+    let mut spans: Vec<(Option<usize>, Option<usize>)> = Vec::new();
     for (first, last) in FRACTIONS.map(|fraction| positions(fraction, sample.len())) {
+        let near = |end: usize| first.is_none_or(|first| first <= end + sample.len() / 100);
+        match spans.last_mut() {
+            Some(before) if before.1.is_none_or(near) => before.1 = last,
+            _ => spans.push((first, last)),
+        }
+    }
+    let mut ranges: Vec<[u64; 2]> = Vec::new();
+    for (first, last) in spans {
         let mut at = |position: usize| *sample.select_nth_unstable(position).1;
         let low = first.map_or(1, &mut at).max(1);
         let high = last.map_or(f64::INFINITY.to_bits(), &mut at);
@@ -121,6 +130,13 @@ struct Counts {
     beyond: u64,
 }
 
+impl Counts {
+    fn merge(&mut self, other: Self) {
+        self.reached += other.reached;
+        self.beyond += other.beyond;
+    }
+}
+
 impl BracketTally {
     fn new(ranges: usize, plan: &Plan) -> Self {
         let words = || vec![[0; 8]; plan.tile.div_ceil(64)];
@@ -156,14 +172,8 @@ impl BracketTally {
                 let masks = masks.as_flattened_mut();
                 plan.set.run(MarkAbove { chunks, bound: f64::from_bits(bound), masks });
             }
-            for ((inside, reached), beyond) in
-                inside.iter_mut().zip(&self.reached).zip(&self.beyond)
-            {
-                let (reached, beyond) = (u64::from_le_bytes(*reached), u64::from_le_bytes(*beyond));
-                counts.reached += u64::from(reached.count_ones());
-                counts.beyond += u64::from(beyond.count_ones());
-                *inside = (u64::from_le_bytes(*inside) | (reached & !beyond)).to_le_bytes();
-            }
+            let (reached, beyond) = (&self.reached[..words], &self.beyond[..words]);
+            counts.merge(plan.set.run(CountInside { reached, beyond, inside }));
         }
         for (errors, inside) in chunks.as_flattened().chunks(64).zip(inside) {
             let mut inside = u64::from_le_bytes(*inside);
@@ -183,8 +193,7 @@ impl BracketTally {
     /// Adds the counts of another thread.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (into, from) in self.counts.iter_mut().zip(&other.counts) {
-            into.reached += from.reached;
-            into.beyond += from.beyond;
+            into.merge(*from);
         }
     }
 }
@@ -206,5 +215,30 @@ impl Job for MarkAbove<'_> {
         for (chunk, mask) in self.chunks.iter().zip(self.masks) {
             *mask = simd.less(bound, simd.load(chunk));
         }
+    }
+}
+
+/// Counts marks and notes what lies between.
+struct CountInside<'a> {
+    reached: &'a [[u8; 8]],
+    beyond: &'a [[u8; 8]],
+    inside: &'a mut [[u8; 8]],
+}
+
+impl Job for CountInside<'_> {
+    type Output = Counts;
+
+    #[expect(clippy::inline_always, reason = "see `Job`")]
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) -> Counts {
+        let mut counts = Counts::default();
+        let words = self.reached.iter().zip(self.beyond).zip(self.inside);
+        for ((reached, beyond), inside) in words {
+            let (reached, beyond) = (u64::from_le_bytes(*reached), u64::from_le_bytes(*beyond));
+            counts.reached += u64::from(reached.count_ones());
+            counts.beyond += u64::from(beyond.count_ones());
+            *inside = (u64::from_le_bytes(*inside) | (reached & !beyond)).to_le_bytes();
+        }
+        counts
     }
 }

@@ -9,11 +9,7 @@ use crate::simd::{InstructionSet, Job, Simd};
 
 /// Writes the absolute error of every pair into `room` and returns what was written: NaN where a
 /// pair is not compared.
-pub(crate) fn fill<'a>(
-    set: InstructionSet,
-    values: Values<'a>,
-    room: &'a mut [f64],
-) -> &'a [f64] {
+pub(crate) fn fill<'a>(set: InstructionSet, values: Values<'a>, room: &'a mut [f64]) -> &'a [f64] {
     match values {
         Values::Single(reference, candidate) => {
             let errors = &mut room[..reference.len()];

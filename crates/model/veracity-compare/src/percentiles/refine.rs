@@ -168,7 +168,7 @@ pub(super) fn split(source: &Source<'_>, cells: &[Cell], wanted: &[u64]) -> Vec<
 struct Parts {
     low: u64,
     shift: u32,
-    parts: Vec<Part>,
+    counted: Vec<Part>,
 }
 
 /// Count, smallest and largest error of a part.
@@ -186,20 +186,20 @@ impl Parts {
         Self {
             low: cell.low,
             shift: width_bits.saturating_sub(SPLIT_BITS),
-            parts: vec![empty; 1 << SPLIT_BITS],
+            counted: vec![empty; 1 << SPLIT_BITS],
         }
     }
 
     fn add(&mut self, bits: u64) {
         let index = usize::try_from((bits - self.low) >> self.shift);
-        let part = &mut self.parts[index.expect("a hit lies in its cell")];
+        let part = &mut self.counted[index.expect("a hit lies in its cell")];
         part.count += 1;
         part.low = part.low.min(bits);
         part.high = part.high.max(bits);
     }
 
     fn merge(&mut self, other: &Self) {
-        for (into, from) in self.parts.iter_mut().zip(&other.parts) {
+        for (into, from) in self.counted.iter_mut().zip(&other.counted) {
             into.count += from.count;
             into.low = into.low.min(from.low);
             into.high = into.high.max(from.high);
@@ -209,7 +209,7 @@ impl Parts {
     fn cells(self, cell: &Cell, wanted: &[u64]) -> Vec<Cell> {
         let mut below = cell.below;
         let mut cells = Vec::new();
-        for part in self.parts {
+        for part in self.counted {
             let Part { count, low, high } = part;
             let cell = Cell { low, high, below, count };
             if wanted.iter().any(|&rank| cell.holds(rank)) {

@@ -6,9 +6,10 @@
 )]
 
 use std::arch::x86_64::{
-    __m256d, __m256i, _CMP_LT_OQ, _mm_loadu_ps, _mm256_add_pd, _mm256_andnot_pd, _mm256_castpd_si256, _mm256_cmp_pd,
-    _mm256_cvtps_pd, _mm256_div_pd, _mm256_loadu_pd, _mm256_max_pd, _mm256_min_pd,
-    _mm256_movemask_pd, _mm256_mul_pd, _mm256_set1_pd, _mm256_setzero_si256, _mm256_storeu_si256, _mm256_storeu_pd, _mm256_sub_epi64, _mm256_sub_pd,
+    __m256d, __m256i, _CMP_LT_OQ, _mm_loadu_ps, _mm256_add_pd, _mm256_andnot_pd,
+    _mm256_castpd_si256, _mm256_cmp_pd, _mm256_cvtps_pd, _mm256_div_pd, _mm256_loadu_pd,
+    _mm256_max_pd, _mm256_min_pd, _mm256_movemask_pd, _mm256_mul_pd, _mm256_set1_pd,
+    _mm256_setzero_si256, _mm256_storeu_pd, _mm256_storeu_si256, _mm256_sub_epi64, _mm256_sub_pd,
 };
 
 use super::{Job, Simd};

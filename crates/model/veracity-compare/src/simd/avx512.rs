@@ -6,9 +6,10 @@
 )]
 
 use std::arch::x86_64::{
-    __m512d, __m512i, _CMP_LT_OQ, _mm256_loadu_ps, _mm512_abs_pd, _mm512_add_pd, _mm512_cmp_pd_mask,
-    _mm512_cvtps_pd, _mm512_div_pd, _mm512_loadu_pd, _mm512_mask_add_epi64, _mm512_reduce_add_epi64, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_max_pd, _mm512_min_pd, _mm512_mul_pd,
-    _mm512_set1_pd, _mm512_storeu_pd, _mm512_sub_pd,
+    __m512d, __m512i, _CMP_LT_OQ, _mm256_loadu_ps, _mm512_abs_pd, _mm512_add_pd,
+    _mm512_cmp_pd_mask, _mm512_cvtps_pd, _mm512_div_pd, _mm512_loadu_pd, _mm512_mask_add_epi64,
+    _mm512_max_pd, _mm512_min_pd, _mm512_mul_pd, _mm512_reduce_add_epi64, _mm512_set1_epi64,
+    _mm512_set1_pd, _mm512_setzero_si512, _mm512_storeu_pd, _mm512_sub_pd,
 };
 
 use super::{Job, Simd};
