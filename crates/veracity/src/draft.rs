@@ -189,14 +189,13 @@ fn backend_of(draft: &NodeDraft) -> Result<Backend> {
 /// The drafted ports, completed by what the model says; all of the model's when none are drafted.
 fn ports(drafts: Option<&[PortDraft]>, known: &[ValueInfo]) -> Result<Vec<PortSpec>> {
     let all: Vec<PortDraft>;
-    let drafts = match drafts {
-        Some(drafts) => drafts,
-        None => {
-            let named =
-                |info: &ValueInfo| PortDraft { name: info.name.clone(), ..PortDraft::default() };
-            all = known.iter().map(named).collect();
-            &all
-        }
+    let drafts = if let Some(drafts) = drafts {
+        drafts
+    } else {
+        let named =
+            |info: &ValueInfo| PortDraft { name: info.name.clone(), ..PortDraft::default() };
+        all = known.iter().map(named).collect();
+        &all
     };
     drafts
         .iter()
@@ -255,8 +254,9 @@ fn edges(pairs: &[(String, String)], reporter: &mut Reporter) -> Vec<Edge> {
 }
 
 fn port_ref(text: &str) -> Result<PortRef> {
-    text.parse().map_err(|_: veracity_spec::NotAPortRef| {
+    let unreadable = || {
         let message = format!("{text:?} is not written `node/port`");
-        Diagnostic::error(codes::EDGE_MALFORMED, message).into()
-    })
+        Diagnostic::error(codes::EDGE_MALFORMED, message)
+    };
+    Ok(text.parse().ok().ok_or_else(unreadable)?)
 }

@@ -12,7 +12,8 @@
 //! - **Non-finite inputs are refused** when a model runs. `Relu`, `Clip`, `Tanh`, `Sigmoid`, `Max`
 //!   and `Min` swallow NaN here (`Tanh` of NaN is about −1), so a NaN that a sensor sent would turn
 //!   into a plausible action. The gap that remains: a NaN that *arises inside* a model, such as the
-//!   square root of a negative number, may be swallowed by these operators.
+//!   square root of a negative number, or that stands in its constants, may be swallowed by these
+//!   operators, and by a product with a constant 0.
 //! - **A run allocates.** The contract of [`Session::run`] promises otherwise; tract makes the
 //!   tensors of every run anew, and this engine cannot keep that promise. It is the one engine that
 //!   is excepted.

@@ -1,15 +1,16 @@
 //! Refuses every model that tract is not known to compute correctly.
 //!
-//! A node passes when a [`Rule`](table::Rule) allows its operator, every one of its attributes and
+//! A node passes when a [`Rule`](rule::Rule) allows its operator, every one of its attributes and
 //! the dtypes of its inputs; what no rule mentions is refused. The dtypes are followed through the
 //! graph here and not asked of tract: it holds some 64-bit integers as something else (see
-//! [`Value::Sizes`](value::Value::Sizes)), and which ones is what must be known.
+//! [`Value::Sizes`]), and which ones is what must be known.
 //!
 //! Shapes are not judged. A shape that tract cannot handle is an error or a panic there, never a
 //! wrong number.
 
 mod conditions;
 mod judge;
+mod rule;
 mod table;
 mod value;
 

@@ -63,30 +63,26 @@ fn read(bytes: &ModelBytes) -> Result<(Model, Bytes, Option<&Path>)> {
     };
     // What is no model at all is refused by every engine with the same code.
     let model = Model::from_bytes(bytes.clone())
-        .map_err(|problem| not_loaded(problem.first_error().message.clone()))?;
+        .map_err(|problem| not_loaded(&problem.first_error().message))?;
     Ok((model, bytes, folder))
 }
 
 fn check_declared(model: &Model, ports: &Ports) -> Result<()> {
-    let declared = |side: &'static str, ports: &[Port]| {
-        let mut reporter = Reporter::new();
+    let mut reporter = Reporter::new();
+    for (side, ports) in [("input", &ports.inputs), ("output", &ports.outputs)] {
         for (index, port) in ports.iter().enumerate() {
             if ports[..index].iter().any(|earlier| earlier.name == port.name) {
                 let message = format!("the {side} {:?} is declared twice", port.name);
                 reporter.report(port_finding(codes::DUPLICATE_PORT, port, message));
             }
         }
-        reporter.finish()
-    };
-    declared("input", &ports.inputs)?;
-    declared("output", &ports.outputs)?;
-    let list =
-        |ports| -> Vec<DeclaredPort<'_>> { <[Port]>::iter(ports).map(declared_port).collect() };
-    check_ports(model, &list(&ports.inputs), &list(&ports.outputs))
+    }
+    reporter.absorb(check_ports(model, &as_declared(&ports.inputs), &as_declared(&ports.outputs)));
+    reporter.finish().map(drop)
 }
 
-fn declared_port(port: &Port) -> DeclaredPort<'_> {
-    (&port.name, port.dtype, &port.shape)
+fn as_declared(ports: &[Port]) -> Vec<DeclaredPort<'_>> {
+    ports.iter().map(|port| (&*port.name, port.dtype, &port.shape)).collect()
 }
 
 fn check_external(model: &Model, folder: Option<&Path>) -> Result<()> {
@@ -165,8 +161,8 @@ fn port_finding(code: Code, port: &Port, message: String) -> Diagnostic {
     Diagnostic::error(code, message).at(place)
 }
 
-fn not_loaded(problem: String) -> Refusal {
-    refusal(codes::ENGINE_LOAD_FAILED, format!("the model cannot be loaded: {problem}"))
+fn not_loaded(problem: impl AsRef<str>) -> Refusal {
+    refusal(codes::ENGINE_LOAD_FAILED, format!("the model cannot be loaded: {}", problem.as_ref()))
 }
 
 fn refusal(code: Code, message: String) -> Refusal {

@@ -54,13 +54,10 @@ mod tests {
     #[test]
     fn a_panic_is_an_error_that_repeats_its_text() {
         let number = 7;
-        let cases: [(&str, fn(i32) -> TractResult<()>); 2] = [
-            ("the engine panicked: seven: 7", |number| panic!("seven: {number}")),
-            ("the engine panicked: plain", |_| panic!("plain")),
-        ];
-        for (expected, work) in cases {
-            assert_eq!(call(|| work(number)).unwrap_err(), expected);
-        }
+        let formatted = call(|| -> TractResult<()> { panic!("seven: {number}") });
+        assert_eq!(formatted.unwrap_err(), "the engine panicked: seven: 7");
+        let plain = call(|| -> TractResult<()> { panic!("plain") });
+        assert_eq!(plain.unwrap_err(), "the engine panicked: plain");
         assert_eq!(call(|| Ok(number)), Ok(7));
     }
 

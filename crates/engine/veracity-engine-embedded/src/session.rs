@@ -16,7 +16,7 @@ use crate::quiet;
 pub(crate) struct EmbeddedModel {
     plan: Arc<TypedSimplePlan>,
     /// What a run works in. `None` before the first run, after one that failed, and always when
-    /// the model has operators that remember (see [`EmbeddedModel::state_for_run`]).
+    /// the model has operators that remember (see [`EmbeddedModel::run_plan`]).
     state: Option<TypedSimpleState>,
     ports: Ports,
     bindings: Vec<Bound>,

@@ -2,11 +2,10 @@
 
 use std::ffi::CString;
 
-use veracity_diag::{Code, Diagnostic, Place, Reporter, Result, codes};
+use veracity_diag::{Code, Diagnostic, Place, Reporter, Result, codes, nearest};
 use veracity_engine::{Port, Ports};
 
 use crate::model_port::{ModelPort, ModelPorts};
-use crate::nearest::nearest;
 
 /// Names of inputs and of outputs.
 pub(crate) type PortNames = (Vec<CString>, Vec<CString>);
@@ -56,7 +55,7 @@ fn match_port<'a>(side: &str, port: &Port, model: &[&'a ModelPort]) -> Result<&'
     let Some(found) = model.iter().find(|candidate| is_named(candidate, port)) else {
         let message = format!("the model has no {side} {:?}", port.name);
         let names = model.iter().map(|port| port.name.to_string_lossy()).collect::<Vec<_>>();
-        let hint = match nearest(&port.name, &names) {
+        let hint = match nearest(&port.name, names.iter().map(AsRef::as_ref)) {
             Some(name) => format!("did you mean {name:?}?"),
             None => format!("it has {}", list_of(&names)),
         };

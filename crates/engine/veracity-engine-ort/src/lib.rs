@@ -13,7 +13,6 @@ mod dtype;
 mod file_name;
 mod library;
 mod model_port;
-mod nearest;
 mod options;
 mod search;
 mod session;

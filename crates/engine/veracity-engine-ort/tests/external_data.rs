@@ -13,6 +13,9 @@ use veracity_tensor::{DType, SharedTensor};
 #[path = "support/library.rs"]
 mod library;
 
+/// Elements of the data. With a single one, the library refuses a model in memory by accident.
+const LENGTH: u8 = 60;
+
 /// One field of a protobuf message: text, bytes or a message.
 fn field(number: u8, content: impl AsRef<[u8]>) -> Vec<u8> {
     let content = content.as_ref();
@@ -26,19 +29,19 @@ fn number(number: u8, value: u8) -> Vec<u8> {
     vec![number << 3, value]
 }
 
-/// `y = x + w`, where `w` is the first float of a file. Written by hand: our own builder makes no
+/// `y = x + w`, where `w` is the floats at the start of a file. Written by hand: our own builder makes no
 /// models with external data.
 fn model_with_data_in(file: &str) -> Vec<u8> {
     let entry = |key: &str, value: &str| field(13, [field(1, key), field(2, value)].concat());
     let weight = [
-        number(1, 1),
+        number(1, LENGTH),
         number(2, 1),
         field(8, "w"),
         entry("location", file),
-        entry("length", "4"),
+        entry("length", &(4 * LENGTH).to_string()),
         number(14, 1),
     ];
-    let shape = field(2, field(1, number(1, 1)));
+    let shape = field(2, field(1, number(1, LENGTH)));
     let value_type = field(2, field(1, [number(1, 1), shape].concat()));
     let node = [field(1, "x"), field(1, "w"), field(2, "y"), field(4, "Add")].concat();
     let value = |name: &str| [field(1, name), value_type.clone()].concat();
@@ -53,7 +56,7 @@ fn model_with_data_in(file: &str) -> Vec<u8> {
 }
 
 fn load(bytes: ModelBytes) -> Result<Box<dyn Session>> {
-    let port = |name: &str| vec![Port::new(name, DType::F32, [1])];
+    let port = |name: &str| vec![Port::new(name, DType::F32, [LENGTH.into()])];
     let ports = Ports { inputs: port("x"), outputs: port("y") };
     let options = SessionOptions { device: Device::Cpu, ..SessionOptions::default() };
     library::engine().load(&ModelSource { format: ModelFormat::Onnx, bytes }, &ports, &options)
@@ -64,17 +67,18 @@ fn a_model_file_finds_its_data_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.onnx");
     std::fs::write(&path, model_with_data_in("w.bin")).unwrap();
-    std::fs::write(folder.path().join("w.bin"), 2.5_f32.to_le_bytes()).unwrap();
+    let data = 2.5_f32.to_le_bytes().repeat(LENGTH.into());
+    std::fs::write(folder.path().join("w.bin"), &data).unwrap();
     let mut session = load(ModelBytes::File(path)).unwrap();
-    let memory = || SharedTensor::zeros(DType::F32, [1].into());
+    let memory = || SharedTensor::zeros(DType::F32, [LENGTH.into()].into());
     let (zero, output) = (memory(), memory());
     let binding = session.bind(&[zero], std::slice::from_ref(&output)).unwrap();
     session.run(binding).unwrap();
-    assert_eq!(first_float(&output), 2.5_f32.to_le_bytes());
+    assert_eq!(bytes_of(&output), data);
 }
 
 #[expect(unsafe_code, reason = "no session runs while the test reads")]
-fn first_float(tensor: &SharedTensor) -> Vec<u8> {
+fn bytes_of(tensor: &SharedTensor) -> Vec<u8> {
     // SAFETY: the only session has finished its run.
     unsafe { tensor.bytes() }.to_vec()
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use veracity::{Diagnostic, Refusal};
+use veracity::Refusal;
 
 /// The answer of a command that could give one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +27,6 @@ pub(crate) enum Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
-    }
-}
-
-impl From<Diagnostic> for Failure {
-    fn from(diagnostic: Diagnostic) -> Self {
-        Self::Refused(diagnostic.into())
     }
 }
 

@@ -12,6 +12,7 @@ use crate::input::Input;
 
 /// Writes a bundle from a draft in JSON; returns its YAML file.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 pub(crate) fn write_bundle(
     py: Python<'_>,
     folder: PathBuf,

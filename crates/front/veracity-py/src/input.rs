@@ -36,26 +36,26 @@ impl<'py> Input<'py> {
     /// Looks at a value. Refused when it is neither a tensor nor an array, or of a dtype that
     /// bundles do not have.
     pub(crate) fn from_object(key: &str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Some(torch) = Torch::loaded(value.py())? {
-            if value.is_instance(torch.tensor.bind(value.py()))? {
-                return Self::from_torch(key, value, torch);
-            }
+        if let Some(torch) = Torch::loaded(value.py())?
+            && value.is_instance(torch.tensor.bind(value.py()))?
+        {
+            return Self::from_torch(key, value, torch);
         }
-        match value.cast::<PyUntypedArray>() {
-            Ok(array) => Self::from_numpy(key, array),
-            Err(_) => {
-                let kind = value.get_type().name()?;
-                let message = format!("input {key:?} is a {kind}, not a tensor or an array");
-                Err(refuse(codes::INPUT_DTYPE, message)).or_raise(value.py())
-            }
+        if let Ok(array) = value.cast::<PyUntypedArray>() {
+            return Self::from_numpy(key, array);
         }
+        let kind = value.get_type().name()?;
+        let message = format!("input {key:?} is a {kind}, not a tensor or an array");
+        Err(refuse(codes::INPUT_DTYPE, message)).or_raise(value.py())
     }
 
     /// The elements when they lie row-major without gaps.
     pub(crate) fn contiguous_bytes(&self) -> Option<&[u8]> {
         let elements: usize = self.dims.iter().product();
         // SAFETY: the owner keeps row-major elements of this dtype and shape alive.
-        self.strides.is_none().then(|| unsafe { bytes_at(self.start, elements * self.dtype.size()) })
+        self.strides
+            .is_none()
+            .then(|| unsafe { bytes_at(self.start, elements * self.dtype.size()) })
     }
 
     /// The elements as a view.
@@ -99,7 +99,8 @@ impl<'py> Input<'py> {
         }
         let (owner, device) = Self::on_cpu(tensor)?;
         let contiguous: bool = owner.call_method0("is_contiguous")?.extract()?;
-        let strides = if contiguous { None } else { Some(owner.call_method0("stride")?.extract()?) };
+        let strides =
+            if contiguous { None } else { Some(owner.call_method0("stride")?.extract()?) };
         let address: usize = owner.call_method0("data_ptr")?.extract()?;
         Ok(Self {
             library: Library::Torch,

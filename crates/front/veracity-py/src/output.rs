@@ -79,7 +79,8 @@ fn numpy_from_bytes<'py>(
         DType::Bool => filled::<bool>(py, dims, bytes),
         DType::BF16 => {
             let Ok(module) = py.import("ml_dtypes") else {
-                return Err(unsupported(dtype, "NumPy without the package `ml_dtypes`")).or_raise(py);
+                return Err(unsupported(dtype, "NumPy without the package `ml_dtypes`"))
+                    .or_raise(py);
             };
             filled::<u16>(py, dims, bytes).call_method1("view", (module.getattr("bfloat16")?,))?
         }

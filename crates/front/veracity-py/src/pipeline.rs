@@ -44,6 +44,7 @@ struct OutputPort {
 #[pymethods]
 impl Pipeline {
     #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
     #[pyo3(signature = (path, *, engine, device, threads, fuse, site_packages))]
     fn new(
         py: Python<'_>,
@@ -71,7 +72,11 @@ impl Pipeline {
     }
 
     /// One step.
-    fn run<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let mut runner = self.lock(py);
         let saved = self.overrides_state(inputs)?.then(|| runner.save_states());
         let result = self.run_locked(py, &mut runner, inputs);
@@ -144,7 +149,9 @@ impl Pipeline {
         let states = feedback_keys.iter().enumerate();
         let targets = inputs
             .map(|(index, key)| (key.clone(), Target::Input(veracity::InputId(index))))
-            .chain(states.map(|(index, key)| (key.clone(), Target::State(veracity::StateId(index)))))
+            .chain(
+                states.map(|(index, key)| (key.clone(), Target::State(veracity::StateId(index)))),
+            )
             .collect();
         let output = |port: &PlannedPort| OutputPort {
             key: PyString::intern(py, &port.key.to_string()).unbind(),
@@ -235,9 +242,7 @@ impl Pipeline {
 }
 
 /// Key and value pairs of a mapping; dicts without copying them first.
-fn items<'py>(
-    inputs: &Bound<'py, PyAny>,
-) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+fn items<'py>(inputs: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
     if let Ok(dict) = inputs.cast::<PyDict>() {
         return Ok(dict.iter().collect());
     }
@@ -245,8 +250,8 @@ fn items<'py>(
 }
 
 fn options_from_names(device: &str, threads: usize, fuse: bool) -> veracity::Result<RunOptions> {
-    let device =
-        Device::from_name(device).ok_or_else(|| invalid(format!("there is no device {device:?}")))?;
+    let device = Device::from_name(device)
+        .ok_or_else(|| invalid(format!("there is no device {device:?}")))?;
     let threads =
         NonZeroUsize::new(threads).ok_or_else(|| invalid("at least 1 thread is needed".into()))?;
     let session = SessionOptions { device, threads, ..SessionOptions::default() };

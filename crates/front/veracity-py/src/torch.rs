@@ -43,13 +43,17 @@ impl Torch {
 
     /// The dtype behind a torch dtype object.
     pub(crate) fn dtype_from_object(&self, object: &Bound<'_, PyAny>) -> Option<DType> {
-        let is_it = |known: &Option<Py<PyAny>>| known.as_ref().is_some_and(|known| known.is(object));
+        let is_it =
+            |known: &Option<Py<PyAny>>| known.as_ref().is_some_and(|known| known.is(object));
         self.dtypes.iter().find(|(_, known)| is_it(known)).map(|(dtype, _)| *dtype)
     }
 
     /// The torch dtype object of a dtype.
     pub(crate) fn object_from_dtype(&self, dtype: DType) -> Option<&Py<PyAny>> {
-        self.dtypes.iter().find(|(known, _)| *known == dtype).and_then(|(_, object)| object.as_ref())
+        self.dtypes
+            .iter()
+            .find(|(known, _)| *known == dtype)
+            .and_then(|(_, object)| object.as_ref())
     }
 
     /// Whether a tensor has plain strided memory.

@@ -115,14 +115,14 @@ fn read(sides: &[&[u8]]) {
 
 fn sum(bytes: &[u8]) -> u64 {
     let (lines, _) = bytes.as_chunks::<64>();
-    let mut lanes = [0_u64; 8];
+    let mut sums = [0_u64; 8];
     for line in lines {
         let (words, _) = line.as_chunks::<8>();
-        for (lane, word) in lanes.iter_mut().zip(words) {
-            *lane = lane.wrapping_add(u64::from_ne_bytes(*word));
+        for (sum, word) in sums.iter_mut().zip(words) {
+            *sum = sum.wrapping_add(u64::from_ne_bytes(*word));
         }
     }
-    lanes.iter().fold(0, |sum, lane| sum.wrapping_add(*lane))
+    sums.iter().fold(0, |total, sum| total.wrapping_add(*sum))
 }
 
 /// A line of `/proc/self/status`, in KiB; 0 where there is no such file.

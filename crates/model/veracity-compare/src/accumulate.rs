@@ -76,25 +76,38 @@ impl Accumulator {
         }
     }
 
-    /// Adds a tile whose first pair stands at row-major position `first`. All tiles of a block but
-    /// the last have a multiple of eight pairs.
-    pub(crate) fn add_tile(&mut self, set: InstructionSet, values: Values<'_>, first: usize) {
+    /// Adds a tile whose first pair stands at row-major position `first`, and writes the absolute
+    /// error of each pair to `errors`: NaN where it is not compared. All tiles of a block but the
+    /// last have a multiple of eight pairs.
+    pub(crate) fn add_tile(
+        &mut self,
+        set: InstructionSet,
+        values: Values<'_>,
+        first: usize,
+        errors: &mut [f64],
+    ) {
+        let into = self;
         match values {
             Values::Single(reference, candidate) => {
-                set.run(AddPairs { into: self, pairs: Singles(reference, candidate), first });
+                set.run(AddPairs { into, pairs: Singles(reference, candidate), first, errors });
             }
             Values::Double(reference, candidate) => {
-                set.run(AddPairs { into: self, pairs: Doubles(reference, candidate), first });
+                set.run(AddPairs { into, pairs: Doubles(reference, candidate), first, errors });
             }
             Values::Integer(reference, candidate, difference) => {
                 let pairs = Integers(reference, candidate, difference);
-                set.run(AddPairs { into: self, pairs, first });
+                set.run(AddPairs { into, pairs, first, errors });
             }
         }
     }
 
-    /// Adds one pair to its lane.
-    fn add_pair(&mut self, lane: usize, (reference, candidate, error): Pair, position: usize) {
+    /// Adds one pair to its lane and says whether it was compared.
+    fn add_pair(
+        &mut self,
+        lane: usize,
+        (reference, candidate, error): Pair,
+        position: usize,
+    ) -> bool {
         let lanes = &mut self.lanes;
         if candidate.is_finite() {
             lanes.candidate_low[lane] = lanes.candidate_low[lane].min(candidate);
@@ -105,7 +118,7 @@ impl Accumulator {
                 self.lone_references.include(reference);
             }
             self.non_finite.add(reference, candidate, position);
-            return;
+            return false;
         }
         lanes.reference_low[lane] = lanes.reference_low[lane].min(reference);
         lanes.reference_high[lane] = lanes.reference_high[lane].max(reference);
@@ -119,6 +132,7 @@ impl Accumulator {
         if error > 0.0 && reference != 0.0 {
             self.max_rel = self.max_rel.max(error / reference.abs());
         }
+        true
     }
 }
 
@@ -200,6 +214,7 @@ struct AddPairs<'a, P> {
     into: &'a mut Accumulator,
     pairs: P,
     first: usize,
+    errors: &'a mut [f64],
 }
 
 impl<P: Pairs> Job for AddPairs<'_, P> {
@@ -207,36 +222,41 @@ impl<P: Pairs> Job for AddPairs<'_, P> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { into, pairs, first } = self;
+        let Self { into, pairs, first, errors } = self;
         let infinity = simd.splat(f64::INFINITY);
         let mut registers = Registers::load(simd, into);
-        let chunks = pairs.len() / LANES;
-        for chunk in 0..chunks {
-            let [reference, candidate, error] = pairs.chunk(simd, chunk);
+        let (chunks, rest) = errors[..pairs.len()].as_chunks_mut::<LANES>();
+        for (number, chunk) in chunks.iter_mut().enumerate() {
+            let [reference, candidate, error] = pairs.chunk(simd, number);
+            *chunk = simd.store(error);
             // An error that is not finite may come from a pair that is not, or from an overflow.
             if simd.less(error, infinity) == u8::MAX {
                 registers.add(simd, into, reference, candidate, error);
             } else {
                 registers.store(simd, into);
-                add_one_by_one(into, pairs, chunk * LANES..(chunk + 1) * LANES, first);
+                add_one_by_one(into, pairs, number * LANES, first, chunk);
                 registers = Registers::load(simd, into);
             }
         }
         registers.store(simd, into);
-        add_one_by_one(into, pairs, chunks * LANES..pairs.len(), first);
+        add_one_by_one(into, pairs, pairs.len() - rest.len(), first, rest);
     }
 }
 
+/// Adds the pairs from `start` on, as many as there is room for errors.
 #[cold]
 #[inline(never)]
 fn add_one_by_one<P: Pairs>(
     into: &mut Accumulator,
     pairs: P,
-    range: std::ops::Range<usize>,
+    start: usize,
     first: usize,
+    errors: &mut [f64],
 ) {
-    for index in range {
-        into.add_pair(index % LANES, pairs.pair(index), first + index);
+    for (index, error) in (start..).zip(errors) {
+        let pair = pairs.pair(index);
+        let compared = into.add_pair(index % LANES, pair, first + index);
+        *error = if compared { pair.2 } else { f64::NAN };
     }
 }
 

@@ -90,10 +90,11 @@ fn agree(reference: &TensorView<'_>, candidate: &TensorView<'_>, tolerance: Tole
     let elements = reference.shape().elements();
     let plan = Plan::new(elements, 1);
     let mut reader = TileReader::new(reference, candidate, plan.tile);
+    let mut errors = vec![0.0; plan.tile];
     (0..elements).step_by(plan.tile).all(|first| {
         let tile = reader.tile(first, plan.tile.min(elements - first));
         let mut totals = Accumulator::new(tolerance);
-        totals.add_tile(plan.set, tile.values, first);
+        totals.add_tile(plan.set, tile.values, first, &mut errors);
         totals.outside == 0 && totals.non_finite.mismatching() == 0
     })
 }

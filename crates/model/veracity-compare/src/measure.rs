@@ -96,10 +96,10 @@ fn first_pass(source: &Source<'_>, options: &MeasureOptions) -> Pass {
         let mut totals = Accumulator::new(options.tolerance);
         for (first, len) in plan.tiles(block, elements) {
             let tile = worker.reader.tile(first, len);
-            totals.add_tile(plan.set, tile.values, first);
+            let errors = &mut worker.errors[..len];
+            totals.add_tile(plan.set, tile.values, first, errors);
             worker.ulps.add_tile(plan.set, &tile);
             if let (Some(tally), Some(brackets)) = (&mut worker.tally, &brackets) {
-                let errors = errors::fill(plan.set, tile.values, &mut worker.errors);
                 tally.add(&plan, errors, brackets);
             }
         }

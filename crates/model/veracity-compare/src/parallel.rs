@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn every_block_is_taken_once() {
         for (blocks, threads) in [(0, 1), (1, 4), (7, 2), (100, 3)] {
-            let states = over_blocks(blocks, threads, Vec::new, |taken, block| taken.push(block));
+            let states = over_blocks(blocks, threads, Vec::new, Vec::push);
             let mut taken = states.concat();
             taken.sort_unstable();
             assert_eq!(taken, (0..blocks).collect::<Vec<_>>(), "{blocks} by {threads}");

@@ -104,11 +104,12 @@ impl Point {
 /// The errors of these ranks, which are sorted.
 fn order_statistics(source: &Source<'_>, known: Known, ranks: &[u64]) -> BTreeMap<u64, f64> {
     let Known { compared, zeros, max_abs, brackets } = known;
+    let elements = source.reference.shape().elements() as u64;
     let at_zero = ranks.partition_point(|&rank| rank < zeros);
     let mut found: BTreeMap<u64, f64> = ranks[..at_zero].iter().map(|&rank| (rank, 0.0)).collect();
     let mut wanted = ranks[at_zero..].to_vec();
     let (mut cells, collected) = match brackets {
-        Some((brackets, tally)) => brackets.into_cells(compared, &tally),
+        Some((brackets, tally)) => brackets.into_cells(elements, &tally),
         None => (Vec::new(), None),
     };
     if let Some(entries) = collected {

@@ -14,7 +14,7 @@ const BLOCK: usize = 64 * 1024;
 
 /// Elements worked on at a time: the tiles of both sides and the errors between them (8 bytes
 /// each) stay in a 32 KiB first-level cache.
-const TILE: usize = 2048;
+const TILE: usize = 1024;
 
 /// Blocks that make it worth waking another thread.
 const BLOCKS_PER_THREAD: usize = 4;
@@ -56,7 +56,7 @@ impl Plan {
             block: BLOCK,
             tile: TILE,
             direct_limit: 128 * 1024,
-            sample: 128 * 1024,
+            sample: 64 * 1024,
             // 32 MiB.
             collect_limit: 2 * 1024 * 1024,
         }

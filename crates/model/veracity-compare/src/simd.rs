@@ -94,6 +94,8 @@ pub(crate) trait Simd: Copy {
     fn abs(self, lanes: Self::Lanes) -> Self::Lanes;
     /// A bit per lane: `left < right`, false for NaN.
     fn less(self, left: Self::Lanes, right: Self::Lanes) -> u8;
+    /// A bit per value: `value > bound`. Values and bound are below 2^31.
+    fn above(self, values: &[u32; 2 * LANES], bound: u32) -> u16;
     /// A count of 0 for each lane.
     fn no_counts(self) -> Self::Counts;
     /// Counts the lanes in which `left < right`.
@@ -114,7 +116,7 @@ mod tests {
     struct EveryOperation([f64; LANES], [f64; LANES]);
 
     impl Job for EveryOperation {
-        type Output = (Vec<[u64; LANES]>, u8, u64);
+        type Output = (Vec<[u64; LANES]>, u8, u64, u16);
 
         #[expect(clippy::inline_always, reason = "see `Job`")]
         #[inline(always)]
@@ -136,7 +138,13 @@ mod tests {
             let bits = |lanes| simd.store(lanes).map(f64::to_bits);
             let counts = simd.count_less(simd.no_counts(), left, right);
             let counts = simd.count_less(counts, right, left);
-            (lanes.into_iter().map(bits).collect(), simd.less(left, right), simd.total(counts))
+            let values = [0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 4, 9, 0x7fff_ffff, 4, 0, 5];
+            (
+                lanes.into_iter().map(bits).collect(),
+                simd.less(left, right),
+                simd.total(counts),
+                simd.above(&values, 4),
+            )
         }
     }
 
@@ -147,6 +155,7 @@ mod tests {
         let expected =
             InstructionSet::Portable(portable::Portable).run(EveryOperation(left, right));
         assert_eq!((expected.1, expected.2), (0b1100_0000, 5));
+        assert_eq!(expected.3, 0b1001_1001_1110_0000);
         for set in InstructionSet::available() {
             assert_eq!(set.run(EveryOperation(left, right)), expected, "{set:?}");
         }

@@ -52,13 +52,15 @@ impl UlpTally {
 
     fn add<B: FloatBits>(&mut self, set: InstructionSet, tile: &Tile<'_>, infinity: B) {
         let (reference, candidate) = (elements::<B>(tile.reference), elements(tile.candidate));
-        let max = set.run(LargestDistance { reference, candidate, infinity });
-        self.max = self.max.max(max);
-        if !self.tile_bins.is_empty() {
+        let max = if self.tile_bins.is_empty() {
+            set.run(LargestDistance { reference, candidate, infinity })
+        } else {
             let bins = &mut self.tile_bins[..reference.len()];
-            set.run(FillBins { reference, candidate, infinity, bins });
-            count(bins, &mut self.counts);
-        }
+            let max = set.run(FillBins { reference, candidate, infinity, bins });
+            count(&self.tile_bins[..reference.len()], &mut self.counts);
+            max
+        };
+        self.max = self.max.max(max);
     }
 
     /// Adds what another tally saw.
@@ -135,6 +137,14 @@ macro_rules! float_bits {
 }
 float_bits!(u16 i16, u32 i32, u64 i64);
 
+/// The distance of a pair, 0 if it has none, and whether it has one.
+#[inline(always)]
+fn distance<B: FloatBits>(reference: B, candidate: B, infinity: B) -> (B, bool) {
+    let finite = (reference.magnitude() < infinity) & (candidate.magnitude() < infinity);
+    let distance = reference.distance(candidate);
+    (if finite { distance } else { B::default() }, finite)
+}
+
 struct LargestDistance<'a, B> {
     reference: &'a [B],
     candidate: &'a [B],
@@ -148,16 +158,13 @@ impl<B: FloatBits> Job for LargestDistance<'_, B> {
     fn run<S: Simd>(self, _simd: S) -> u64 {
         let mut max = B::default();
         for (&reference, &candidate) in self.reference.iter().zip(self.candidate) {
-            let finite =
-                reference.magnitude() < self.infinity && candidate.magnitude() < self.infinity;
-            let distance = reference.distance(candidate);
-            let distance = if finite { distance } else { B::default() };
-            max = max.max(distance);
+            max = max.max(distance(reference, candidate, self.infinity).0);
         }
         max.into()
     }
 }
 
+/// Fills in the bin of every pair and finds the largest distance.
 struct FillBins<'a, B> {
     reference: &'a [B],
     candidate: &'a [B],
@@ -166,17 +173,18 @@ struct FillBins<'a, B> {
 }
 
 impl<B: FloatBits> Job for FillBins<'_, B> {
-    type Output = ();
+    type Output = u64;
 
     #[inline(always)]
-    fn run<S: Simd>(self, _simd: S) {
+    fn run<S: Simd>(self, _simd: S) -> u64 {
+        let mut max = B::default();
         let pairs = self.reference.iter().zip(self.candidate);
         for (bin, (&reference, &candidate)) in self.bins.iter_mut().zip(pairs) {
-            let finite =
-                reference.magnitude() < self.infinity && candidate.magnitude() < self.infinity;
-            let found = reference.distance(candidate).bin();
-            *bin = if finite { found } else { NO_BIN };
+            let (distance, finite) = distance(reference, candidate, self.infinity);
+            max = max.max(distance);
+            *bin = if finite { distance.bin() } else { NO_BIN };
         }
+        max.into()
     }
 }
 

@@ -9,10 +9,9 @@ use veracity_tensor::{DType, Shape};
 /// their external data lies. Notes all problems of all models.
 pub fn check_models(bundle: &Bundle, reporter: &mut Reporter) {
     for node in &bundle.spec().nodes {
-        if let Some(model) = &node.model {
-            if model.backend == Backend::Onnx {
-                check_onnx(bundle, node, &model.path, reporter);
-            }
+        let onnx = node.model.as_ref().filter(|model| model.backend == Backend::Onnx);
+        if let Some(model) = onnx {
+            check_onnx(bundle, node, &model.path, reporter);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use veracity_compare::{MeasureOptions, measure};
-use veracity_diag::{Diagnostic, Place, Result, codes};
+use veracity_diag::{Diagnostic, Result, codes};
 use veracity_onnx::{Edge, Model, Stage};
 use veracity_results::Tolerance;
 use veracity_spec::{Backend, Bundle, Node, PortRef, Spec};
@@ -111,38 +111,44 @@ fn names(port: &PortRef) -> (&str, &str) {
     (&port.node, &port.port)
 }
 
-/// The merged form if it was shown to agree with the separate one, else the separate one with a
-/// warning that says why.
-pub(crate) fn choose(mut separate: Runner, mut merged: Runner, tolerance: Tolerance) -> Runner {
-    match show_equal(&mut separate, &mut merged, tolerance) {
-        Ok(()) => {
-            merged.reset();
-            merged
-        }
-        Err(why) => {
-            separate.reset();
-            separate.warn(why);
+/// The merged form if there is one and it was shown to agree with the separate one. Else the
+/// separate one, with a warning that says why.
+pub(crate) fn choose(
+    mut separate: Runner,
+    merged: Result<Option<Runner>>,
+    tolerance: Tolerance,
+) -> Runner {
+    let shown = merged.and_then(|merged| {
+        let Some(mut merged) = merged else { return Ok(None) };
+        show_equal(&mut separate, &mut merged, tolerance)?;
+        Ok(Some(merged))
+    });
+    let mut chosen = match shown {
+        Ok(Some(merged)) => merged,
+        Ok(None) => separate,
+        Err(refusal) => {
+            let why = &refusal.first_error().message;
+            let message = format!("neighbouring nodes were not merged: {why}");
+            let warning = Diagnostic::warning(codes::FUSION_UNPROVED, message);
+            separate.warn(warning.hint("they run separately; no result is affected"));
             separate
         }
-    }
+    };
+    chosen.reset();
+    chosen
 }
 
-fn show_equal(
-    separate: &mut Runner,
-    merged: &mut Runner,
-    tolerance: Tolerance,
-) -> std::result::Result<(), Diagnostic> {
+fn show_equal(separate: &mut Runner, merged: &mut Runner, tolerance: Tolerance) -> Result<()> {
+    let states: Vec<PortRef> = separate.states().map(|port| port.key.clone()).collect();
     for episode in 0..EPISODES {
         separate.reset();
         merged.reset();
         for step in 0..STEPS {
             let inputs = separate.mock_inputs(episode * STEPS + step);
-            let reference = separate.run(&inputs).map_err(|refusal| unproved(&refusal))?;
-            let candidate = merged.run(&inputs).map_err(|refusal| unproved(&refusal))?;
+            let (reference, candidate) = (separate.run(&inputs)?, merged.run(&inputs)?);
             for (name, expected) in &reference {
                 agree(name, expected, &candidate[name], tolerance)?;
             }
-            let states: Vec<PortRef> = separate.states().map(|port| port.key.clone()).collect();
             let pairs = separate.save_states().into_iter().zip(merged.save_states());
             for (key, (expected, found)) in states.iter().zip(pairs) {
                 agree(&key.to_string(), &expected, &found, tolerance)?;
@@ -152,33 +158,20 @@ fn show_equal(
     Ok(())
 }
 
-fn agree(
-    name: &str,
-    expected: &Tensor,
-    found: &Tensor,
-    tolerance: Tolerance,
-) -> std::result::Result<(), Diagnostic> {
+fn agree(name: &str, expected: &Tensor, found: &Tensor, tolerance: Tolerance) -> Result<()> {
     let options = MeasureOptions::new(tolerance).with_threads(1);
-    let measured =
-        measure(&expected.view(), &found.view(), &options).map_err(|refusal| unproved(&refusal))?;
+    let measured = measure(&expected.view(), &found.view(), &options)?;
     // Made-up inputs may well give NaN or infinities; both forms must then give the same.
     if measured.outside == 0 && measured.non_finite.mismatching == 0 {
         return Ok(());
     }
     let message = format!(
-        "merged nodes give another {name}: max abs error {:e} at tolerance {:e} + {:e} * |value|",
+        "{name} differs by {:e}, more than {:e} + {:e} * |value|",
         measured.max_abs,
         tolerance.atol(),
         tolerance.rtol()
     );
-    Err(Diagnostic::warning(codes::FUSION_UNPROVED, message)
-        .at(Place::node(name))
-        .hint("the nodes run separately; no result is affected"))
-}
-
-fn unproved(refusal: &veracity_diag::Refusal) -> Diagnostic {
-    let message = format!("merged nodes could not be shown to be equal: {refusal}");
-    Diagnostic::warning(codes::FUSION_UNPROVED, message).hint("the nodes run separately")
+    Err(Diagnostic::error(codes::FUSION_UNPROVED, message).into())
 }
 
 impl Runner {

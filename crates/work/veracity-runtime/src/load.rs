@@ -32,16 +32,12 @@ impl Runner {
     ) -> Result<Self> {
         let loader = Loader::new(bundle, engines, options)?;
         let separate = loader.load(Plan::new(bundle.spec()), None)?;
-        match options.fusion {
-            Fusion::Off => Ok(separate),
-            Fusion::WhenEqual(tolerance) => match Merged::new(bundle)? {
-                None => Ok(separate),
-                Some(merged) => {
-                    let candidate = loader.load(merged.plan(bundle.spec()), Some(&merged))?;
-                    Ok(fuse::choose(separate, candidate, tolerance))
-                }
-            },
-        }
+        let Fusion::WhenEqual(tolerance) = options.fusion else { return Ok(separate) };
+        let merged = || match Merged::new(bundle)? {
+            Some(merged) => loader.load(merged.plan(bundle.spec()), Some(&merged)).map(Some),
+            None => Ok(None),
+        };
+        Ok(fuse::choose(separate, merged(), tolerance))
     }
 }
 
@@ -107,21 +103,16 @@ impl<'a> Loader<'a> {
 
     /// The model of a node. Its hash is checked on the very bytes that are handed on.
     fn source(&self, node: &Node) -> Result<ModelSource> {
-        let model = node.model.as_ref().expect("`require_models` refused the bundle otherwise");
+        let model = node.model.as_ref();
+        let model = model.expect("a bundle with a node without model was refused before");
         let path = model.path.resolve(self.bundle.root())?;
         let format = format_of(model.backend);
-        let bytes = if self.fits_in_memory(&path, model) {
+        let bytes = if fits_in_memory(&path, model) {
             ModelBytes::Memory(self.read_checked(node, model, &path)?)
         } else {
             ModelBytes::File(path)
         };
         Ok(ModelSource { format, bytes })
-    }
-
-    fn fits_in_memory(&self, path: &Path, model: &Model) -> bool {
-        let is_small =
-            std::fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_IN_MEMORY_BYTES);
-        is_small && !(model.backend == Backend::Onnx && fuse::has_external_data(path))
     }
 
     fn read_checked(&self, node: &Node, model: &Model, path: &Path) -> Result<Arc<[u8]>> {
@@ -146,6 +137,12 @@ impl<'a> Loader<'a> {
         let values = self.bundle.initial_values()?.values;
         Ok(plan.states.iter().map(|state| values.get(&state.port.key).cloned()).collect())
     }
+}
+
+fn fits_in_memory(path: &Path, model: &Model) -> bool {
+    let is_small =
+        std::fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_IN_MEMORY_BYTES);
+    is_small && !(model.backend == Backend::Onnx && fuse::has_external_data(path))
 }
 
 fn format_of(backend: Backend) -> ModelFormat {

@@ -33,7 +33,9 @@ pub fn mock_tensor(dtype: DType, shape: &Shape, seed: u64) -> Tensor {
 
 fn fill<E: Element>(tensor: &mut Tensor, mut next: impl FnMut() -> E) {
     let elements = tensor.as_mut_slice::<E>().expect("the caller matched the dtype");
-    elements.iter_mut().for_each(|element| *element = next());
+    for element in elements {
+        *element = next();
+    }
 }
 
 /// A small generator whose sequence is the same on every machine and in every release.

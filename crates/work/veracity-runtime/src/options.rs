@@ -27,6 +27,7 @@ pub enum Fusion {
 impl Fusion {
     /// Merge when outputs agree to what single precision gives when operations are ordered
     /// differently.
+    #[expect(clippy::missing_panics_doc, reason = "the constants are valid")]
     pub fn within_single_precision() -> Self {
         Self::WhenEqual(Tolerance::new(1e-5, 1e-4).expect("the parts are finite and positive"))
     }

@@ -22,6 +22,7 @@ impl Default for StepClock {
 
 impl StepClock {
     /// An empty clock.
+    #[expect(clippy::missing_panics_doc, reason = "the constants are valid")]
     pub fn new() -> Self {
         let nanos = Histogram::new_with_bounds(1, LONGEST_NANOS, 3);
         Self { nanos: nanos.expect("the bounds are constant and valid") }

@@ -12,6 +12,9 @@ pub(super) struct Use<'a> {
     pub(super) inputs: &'a [Option<Value>],
 }
 
+/// Judges a node that is fine otherwise.
+pub(super) type Condition = fn(&Use<'_>) -> Outcome;
+
 impl Use<'_> {
     fn attribute(&self, name: &str) -> Option<&AttributeProto> {
         self.node.attribute.iter().find(|attribute| attribute.name == name)
@@ -26,7 +29,7 @@ impl Use<'_> {
     }
 }
 
-/// A reason for a refusal.
+/// Nothing, or the reason for a refusal.
 type Outcome = Result<(), String>;
 
 fn refuse_unless(fine: bool, reason: &str) -> Outcome {
@@ -93,9 +96,8 @@ pub(super) fn cast_result(context: &Use<'_>) -> Result<Value, String> {
     };
     let exact = match (from, to) {
         _ if context.input(0) == Some(&Value::Sizes) => to != BF16,
-        (BF16, _) | (_, BF16) => false,
         (Bool | I8 | I16 | I32 | U8 | U16, I64) => true,
-        (_, I64) | (F32 | F64, U64) => false,
+        (_, I64 | BF16) | (F32 | F64, U64) | (BF16, _) => false,
         (F16, to) => matches!(to, F16 | F32 | F64),
         (from, F16) => matches!(from, F32 | F64),
         _ => true,

@@ -4,7 +4,8 @@ use tract_onnx::pb::{AttributeProto, NodeProto};
 use veracity_tensor::DType;
 
 use super::conditions::Use;
-use super::table::{Allowed, Gives, OnSizes, Role, Rule, reason_without_rule, rule_of};
+use super::rule::{Allowed, Gives, OnSizes, Role, Rule};
+use super::table::{reason_without_rule, rule_of};
 use super::value::Value;
 use super::{conditions, is_default_domain};
 
@@ -27,7 +28,7 @@ pub(super) fn outputs_of(node: &NodeProto, inputs: &[Option<Value>]) -> Result<V
     if let Some(condition) = rule.condition {
         condition(&context)?;
     }
-    (0..node.output.len()).map(|index| given(rule, index, &data, &context)).collect()
+    (0..node.output.len()).map(|index| given(rule, index, data.as_ref(), &context)).collect()
 }
 
 fn check_attribute(rule: &Rule, attribute: &AttributeProto) -> Result<(), String> {
@@ -62,17 +63,18 @@ fn check_arity(rule: &Rule, node: &NodeProto) -> Result<(), String> {
     Ok(())
 }
 
-fn role(rule: &Rule, index: usize) -> Option<Role> {
+fn role_of(rule: &Rule, index: usize) -> Option<Role> {
     rule.inputs.get(index).or(rule.inputs.last()).copied()
 }
 
 fn check_roles(rule: &Rule, inputs: &[Option<Value>]) -> Result<(), String> {
     for (index, value) in inputs.iter().enumerate() {
-        let (Some(role), Some(dtype)) = (role(rule, index), value.as_ref().and_then(Value::dtype))
+        let (Some(expected), Some(dtype)) =
+            (role_of(rule, index), value.as_ref().and_then(Value::dtype))
         else {
             continue;
         };
-        let fits = match role {
+        let fits = match expected {
             Role::Data => rule.dtypes.contains(&dtype),
             Role::Integer => matches!(dtype, DType::I32 | DType::I64),
             Role::Condition => dtype == DType::Bool,
@@ -87,7 +89,7 @@ fn check_roles(rule: &Rule, inputs: &[Option<Value>]) -> Result<(), String> {
 
 /// What all data inputs are together.
 fn data_of(rule: &Rule, inputs: &[Option<Value>]) -> Result<Option<Value>, String> {
-    let is_data = |index: &usize| role(rule, *index) == Some(Role::Data);
+    let is_data = |index: &usize| role_of(rule, *index) == Some(Role::Data);
     let data: Vec<&Value> =
         (0..inputs.len()).filter(is_data).filter_map(|index| inputs[index].as_ref()).collect();
     let Some(first) = data.first() else { return Ok(None) };
@@ -123,12 +125,12 @@ fn without_sizes(rule: &Rule, data: &[&Value]) -> Value {
 fn given(
     rule: &Rule,
     index: usize,
-    data: &Option<Value>,
+    data: Option<&Value>,
     context: &Use<'_>,
 ) -> Result<Value, String> {
     let gives = rule.outputs.get(index).or(rule.outputs.last()).copied().unwrap_or(Gives::Data);
     match gives {
-        Gives::Data => data.clone().ok_or_else(|| "it has no input".to_owned()),
+        Gives::Data => data.cloned().ok_or_else(|| "it has no input".to_owned()),
         Gives::Plain(dtype) => Ok(Value::Plain(dtype)),
         Gives::Sizes => Ok(Value::Sizes),
         Gives::Cast => conditions::cast_result(context),

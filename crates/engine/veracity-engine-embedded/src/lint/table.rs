@@ -4,101 +4,17 @@
 //! was found wrong, was not looked at, or is refused by tract itself. Found wrong, among others:
 //! `Softplus` and `ReduceLogSumExp` (infinity from inputs around 100), `Celu` with an `alpha`,
 //! recurrent operators that run backwards, clip or have other activations, `ConvTranspose` with an
-//! `output_shape`, sums of 64-bit and of narrow integers, float64 `LayerNormalization` and `Selu`,
-//! and `Mod` of integers that come from shapes.
+//! `output_shape`, sums of 64-bit and of narrow integers, float64 `LayerNormalization`, `Selu` with
+//! its own constants, and `Mod` of integers that come from shapes.
 
-use std::fmt;
-
+use Allowed::{Any, Int, One, Text};
 use DType::{Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+use OnSizes::{Computed, Moved};
+use Role::{Condition, Data, Integer, Other};
 use veracity_tensor::DType;
 
-use super::conditions::{self as on, Use};
-
-/// What operators of some names may look like.
-pub(super) struct Rule {
-    ops: &'static [&'static str],
-    /// What the inputs are, in order.
-    pub(super) inputs: &'static [Role],
-    /// Whether there may be more inputs, like the last.
-    pub(super) any_inputs: bool,
-    /// Whether inputs may be left out before the last.
-    pub(super) gaps: bool,
-    /// What the data may be.
-    pub(super) dtypes: &'static [DType],
-    /// What happens to integers from shapes.
-    pub(super) sizes: OnSizes,
-    /// What the outputs are, in order.
-    pub(super) outputs: &'static [Gives],
-    /// Whether there may be more outputs, like the last.
-    pub(super) any_outputs: bool,
-    /// The attributes that are understood. Any other one is refused.
-    pub(super) attributes: &'static [(&'static str, Allowed)],
-    /// What else must hold.
-    pub(super) condition: Option<fn(&Use<'_>) -> Result<(), String>>,
-}
-
-/// What an input is to an operator.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    /// What is computed with. All of one dtype.
-    Data,
-    /// Indices, axes, shapes.
-    Integer,
-    /// Booleans that choose.
-    Condition,
-    /// Judged by the rule's condition, if at all.
-    Other,
-}
-
-/// What an operator does to [`super::value::Value::Sizes`].
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum OnSizes {
-    /// It must not get them.
-    Refused,
-    /// It passes elements on.
-    Moved,
-    /// It computes with them.
-    Computed,
-}
-
-/// What an output is.
-#[derive(Clone, Copy)]
-pub(super) enum Gives {
-    /// Of the dtype of the data.
-    Data,
-    /// Always of this dtype.
-    Plain(DType),
-    /// Sizes.
-    Sizes,
-    /// What the attribute `to` says.
-    Cast,
-    /// What the value in the attribute is.
-    Attribute,
-}
-
-/// What an attribute may be.
-#[derive(Clone, Copy)]
-pub(super) enum Allowed {
-    /// Anything that the format allows.
-    Any,
-    /// This integer.
-    Int(i64),
-    /// The number 1.
-    One,
-    /// One of these texts.
-    Text(&'static [&'static str]),
-}
-
-impl fmt::Display for Allowed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Any => f.write_str("given directly"),
-            Self::Int(value) => write!(f, "{value}"),
-            Self::One => f.write_str("1"),
-            Self::Text(texts) => f.write_str(&texts.join(" or ")),
-        }
-    }
-}
+use super::conditions as on;
+use super::rule::{Allowed, Gives, OnSizes, Role, Rule, rule};
 
 /// The rule for an operator.
 pub(super) fn rule_of(op: &str) -> Option<&'static Rule> {
@@ -110,66 +26,6 @@ pub(super) fn reason_without_rule(op: &str) -> &'static str {
     let wrong = WRONG.iter().find(|(name, _)| *name == op);
     wrong.map_or("it is not supported", |(_, reason)| reason)
 }
-
-impl Rule {
-    const fn gaps(mut self) -> Self {
-        self.gaps = true;
-        self
-    }
-
-    const fn any_inputs(mut self) -> Self {
-        self.any_inputs = true;
-        self
-    }
-
-    const fn any_outputs(mut self) -> Self {
-        self.any_outputs = true;
-        self
-    }
-
-    const fn sizes(mut self, sizes: OnSizes) -> Self {
-        self.sizes = sizes;
-        self
-    }
-
-    const fn gives(mut self, outputs: &'static [Gives]) -> Self {
-        self.outputs = outputs;
-        self
-    }
-
-    const fn with(mut self, attributes: &'static [(&'static str, Allowed)]) -> Self {
-        self.attributes = attributes;
-        self
-    }
-
-    const fn when(mut self, condition: fn(&Use<'_>) -> Result<(), String>) -> Self {
-        self.condition = Some(condition);
-        self
-    }
-}
-
-const fn rule(
-    ops: &'static [&'static str],
-    inputs: &'static [Role],
-    dtypes: &'static [DType],
-) -> Rule {
-    Rule {
-        ops,
-        inputs,
-        any_inputs: false,
-        gaps: false,
-        dtypes,
-        sizes: OnSizes::Refused,
-        outputs: &[Gives::Data],
-        any_outputs: false,
-        attributes: &[],
-        condition: None,
-    }
-}
-
-use Allowed::{Any, Int, One, Text};
-use OnSizes::{Computed, Moved};
-use Role::{Condition, Data, Integer, Other};
 
 const ALL: &[DType] = &[F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Bool];
 const NUMBERS: &[DType] = &[F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64];
@@ -196,7 +52,7 @@ const CONVOLVED: &[(&str, Allowed)] = &[
     ("pads", Any),
     ("strides", Any),
 ];
-// Up to here ConvTranspose was compared; SAME paddings were not.
+// `SAME` paddings were not compared.
 const DECONVOLVED: &[(&str, Allowed)] = &[
     ("auto_pad", Text(&["NOTSET"])),
     ("dilations", Any),

@@ -1,6 +1,7 @@
 //! Operators of policies, each held against what it means.
 
 use std::f32::consts::{FRAC_1_SQRT_2, LN_2};
+use std::slice::from_ref;
 
 use veracity_onnx::Node;
 use veracity_tensor::Tensor;
@@ -27,12 +28,15 @@ fn plain(node: Node) -> Node {
     node
 }
 
+type Unary = fn(f32) -> f32;
+type Binary = fn(f32, f32) -> f32;
+
 const X: [f32; 6] = [-3.0, -0.75, -0.1, 0.0, 0.6, 2.5];
 
 #[test]
 fn functions_of_one_number() {
     let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
-    let functions: [(&str, fn(f32) -> f32); 21] = [
+    let functions: [(&str, Unary); 21] = [
         ("Abs", f32::abs),
         ("Atan", f32::atan),
         ("Ceil", f32::ceil),
@@ -69,14 +73,14 @@ fn functions_of_one_number() {
     expect("Reciprocal", &[floats(&positive)], &[], &[floats(&[4.0, 1.0, 1.0 / 9.0])], plain);
     expect("Erf", &[floats(&[0.0, 0.5])], &[], &[floats(&[0.0, 0.520_499_9])], plain);
     // 0.5 x (1 + erf(x / √2)) at x = √2 / 2.
-    let gelu = [0.5 * FRAC_1_SQRT_2 * 1.520_499_9];
+    let gelu = [0.5 * FRAC_1_SQRT_2 * (1.0 + 0.520_499_9)];
     expect("Gelu", &[floats(&[FRAC_1_SQRT_2])], &[], &[floats(&gelu)], plain);
 }
 
 #[test]
 fn functions_of_two_numbers() {
     let (a, b) = ([7.0f32, -7.0, 2.0], [2.0f32, 2.0, -0.5]);
-    let functions: [(&str, fn(f32, f32) -> f32); 7] = [
+    let functions: [(&str, Binary); 7] = [
         ("Add", |a, b| a + b),
         ("Sub", |a, b| a - b),
         ("Mul", |a, b| a * b),
@@ -127,7 +131,7 @@ fn comparisons_choices_and_logic() {
     {
         expect(op, &[p.clone(), q.clone()], &[], &[bits(expected)], plain);
     }
-    expect("Not", &[p.clone()], &[], &[bits([false, false, true])], plain);
+    expect("Not", from_ref(&p), &[], &[bits([false, false, true])], plain);
     expect("Where", &[p, a, b], &[], &[floats(&[1.0, 2.0, 2.0])], plain);
 }
 
@@ -136,7 +140,7 @@ fn matrices() {
     let a = tensor([2, 2], &[1.0f32, 2.0, 3.0, 4.0]);
     let b = tensor([2, 2], &[5.0f32, 6.0, 7.0, 8.0]);
     let product = tensor([2, 2], &[19.0f32, 22.0, 43.0, 50.0]);
-    expect("MatMul", &[a.clone(), b.clone()], &[], &[product.clone()], plain);
+    expect("MatMul", &[a.clone(), b.clone()], &[], from_ref(&product), plain);
     expect("Einsum", &[a.clone(), b.clone()], &[], &[product], |node| {
         node.string("equation", "ij,jk->ik")
     });
@@ -151,14 +155,14 @@ fn matrices() {
 fn normalisations() {
     let row = tensor([1, 2], &[1.0f32, 3.0]);
     let soft = [1.0 / (1.0 + 2f32.exp()), 1.0 / (1.0 + (-2f32).exp())];
-    expect("Softmax", &[row.clone()], &[], &[tensor([1, 2], &soft)], plain);
-    expect("LogSoftmax", &[row.clone()], &[], &[tensor([1, 2], &soft.map(f32::ln))], plain);
+    expect("Softmax", from_ref(&row), &[], &[tensor([1, 2], &soft)], plain);
+    expect("LogSoftmax", from_ref(&row), &[], &[tensor([1, 2], &soft.map(f32::ln))], plain);
     // Mean 2, variance 1, and an epsilon that makes the divisor 2.
     let (scale, bias) = (floats(&[1.0, 4.0]), floats(&[0.0, 10.0]));
     let normal = tensor([1, 2], &[-0.5f32, 12.0]);
     expect(
         "LayerNormalization",
-        &[row.clone()],
+        from_ref(&row),
         &[scale.clone(), bias.clone()],
         &[normal],
         |node| node.float("epsilon", 3.0),
@@ -184,11 +188,11 @@ fn reductions() {
         ("ReduceL2", [14f32.sqrt(), 52f32.sqrt()]),
         ("ReduceSumSquare", [14.0, 52.0]),
     ] {
-        expect(op, &[x.clone()], &axis, &[floats(&expected)], |node| node.int("keepdims", 0));
+        expect(op, from_ref(&x), &axis, &[floats(&expected)], |node| node.int("keepdims", 0));
     }
     let sums = tensor([2, 3], &[1.0f32, -1.0, 2.0, 4.0, 4.0, -2.0]);
-    expect("CumSum", &[x.clone()], &[tensor([], &[1i64])], &[sums], plain);
-    expect("ArgMax", &[x.clone()], &[], &[integers(&[2, 0])], |node| {
+    expect("CumSum", from_ref(&x), &[tensor([], &[1i64])], &[sums], plain);
+    expect("ArgMax", from_ref(&x), &[], &[integers(&[2, 0])], |node| {
         node.int("axis", 1).int("keepdims", 0)
     });
     let best = [tensor([2, 1], &[3.0f32, 4.0]), tensor([2, 1], &[2i64, 0])];
@@ -231,11 +235,11 @@ fn convolutions_and_pools() {
     let kernel = tensor([1, 1, 2, 2], &[1.0f32, 0.0, 0.0, -1.0]);
     let edges = tensor([1, 1, 1, 2], &[-4.0f32, -4.0]);
     let square = |node: Node| node.ints("kernel_shape", [2, 2]);
-    expect("Conv", &[image.clone()], &[kernel], &[edges], square);
+    expect("Conv", from_ref(&image), &[kernel], &[edges], square);
     let largest = tensor([1, 1, 1, 2], &[5.0f32, 6.0]);
-    expect("MaxPool", &[image.clone()], &[], &[largest], square);
+    expect("MaxPool", from_ref(&image), &[], &[largest], square);
     let means = tensor([1, 1, 1, 2], &[3.0f32, 4.0]);
-    expect("AveragePool", &[image.clone()], &[], &[means], square);
+    expect("AveragePool", from_ref(&image), &[], &[means], square);
     let mean = tensor([1, 1, 1, 1], &[3.5f32]);
     expect("GlobalAveragePool", &[image], &[], &[mean], plain);
 }

@@ -1,10 +1,15 @@
 //! What tract computes wrongly, or may: refused when the model is loaded.
 
+use std::slice::from_ref;
+
 use veracity_diag::codes;
 use veracity_onnx::{GraphBuilder, Node};
 use veracity_tensor::{DType, Shape, Tensor};
 
 use crate::harness::{OPSET, booleans, floats, graph, integers, one_node, refusal, run, tensor};
+
+/// Adds to a node.
+type Change = fn(Node) -> Node;
 
 /// A node on inputs and constants that must be refused, with a part of the reason.
 struct Refused {
@@ -13,7 +18,7 @@ struct Refused {
     inputs: Vec<Tensor>,
     constants: Vec<Tensor>,
     output: Tensor,
-    attributes: fn(Node) -> Node,
+    attributes: Change,
 }
 
 fn refused(reason: &'static str, op: &'static str, input: &Tensor, output: &Tensor) -> Refused {
@@ -22,7 +27,7 @@ fn refused(reason: &'static str, op: &'static str, input: &Tensor, output: &Tens
 }
 
 impl Refused {
-    fn with(mut self, attributes: fn(Node) -> Node) -> Self {
+    fn with(mut self, attributes: Change) -> Self {
         self.attributes = attributes;
         self
     }
@@ -120,7 +125,7 @@ fn recurrent_operators_with_options() {
     let x = zeros(DType::F32, &[1, 1, 2]);
     let weights = [zeros(DType::F32, &[1, 9, 2]), zeros(DType::F32, &[1, 9, 3])];
     let y = zeros(DType::F32, &[1, 1, 1, 3]);
-    let options: [(&str, fn(Node) -> Node); 5] = [
+    let options: [(&str, Change); 5] = [
         ("its attribute \"clip\"", |node| node.float("clip", 0.5)),
         ("unless its attribute \"direction\" is forward", |n| n.string("direction", "reverse")),
         ("unless its attribute \"direction\" is forward", |n| {
@@ -143,7 +148,7 @@ fn recurrent_operators_with_options() {
 fn on_sizes(wide: Option<&Tensor>, node: Node, output: &Tensor) -> (GraphBuilder, Vec<Tensor>) {
     let mut inputs = vec![zeros(DType::F32, &[2, 3])];
     inputs.extend(wide.cloned());
-    let made = graph(OPSET, &inputs, std::slice::from_ref(output))
+    let made = graph(OPSET, &inputs, from_ref(output))
         .initializer("small", &integers(&[5, -3]))
         .initializer("big", &integers(&[1 << 40, 1]))
         .node(Node::new("Shape", ["x0"], ["sizes"]))
@@ -169,7 +174,7 @@ fn sizes_meet_only_what_is_not_cut() {
         (None, Node::new("Abs", ["sizes"], ["y0"]), &pair, "are not supported"),
     ] {
         let (made, inputs) = on_sizes(other, node, output);
-        let refusal = refusal(made, &inputs, std::slice::from_ref(output));
+        let refusal = refusal(made, &inputs, from_ref(output));
         assert!(refusal.first_error().message.contains(reason), "{refusal}");
     }
     let (made, inputs) = on_sizes(None, Node::new("Mul", ["sizes", "small"], ["y0"]), &pair);

@@ -1,5 +1,7 @@
 //! How a session behaves from run to run.
 
+use std::slice::from_ref;
+
 use veracity_diag::codes;
 use veracity_engine::{
     Device, Engine as _, ModelBytes, ModelFormat, ModelSource, OptimizationLevel, Port,
@@ -65,7 +67,7 @@ fn a_session_survives_a_run_that_failed() {
     let mut session = load(graph, &ports(&inputs, &outputs)).unwrap();
     let memory: Vec<_> = inputs.iter().map(shared).collect();
     let result = like(&outputs[0]);
-    let binding = session.bind(&memory, &[result.clone()]).unwrap();
+    let binding = session.bind(&memory, from_ref(&result)).unwrap();
     write(&memory[1], &integers(&[5]));
     let refusal = session.run(binding).unwrap_err();
     assert_eq!(refusal.first_error().code, codes::ENGINE_RUN_FAILED);
@@ -121,7 +123,7 @@ fn every_level_of_optimization_gives_the_same() {
         let mut session =
             EmbeddedEngine.load(&source, &ports(&inputs, &outputs), &options).unwrap();
         let result = like(&outputs[0]);
-        let binding = session.bind(&[shared(&inputs[0])], &[result.clone()]).unwrap();
+        let binding = session.bind(&[shared(&inputs[0])], from_ref(&result)).unwrap();
         session.run(binding).unwrap();
         assert_eq!(read(&result), tensor([1, 2], &[0.25f32, -5.5]), "{optimization:?}");
     }

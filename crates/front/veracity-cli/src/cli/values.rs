@@ -54,10 +54,7 @@ pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
 }
 
 pub(super) fn tolerance_part(text: &str) -> Result<f64, String> {
-    let part: f64 =
-        text.parse().map_err(|_: std::num::ParseFloatError| "not a number".to_owned())?;
-    match Tolerance::new(part, part) {
-        Ok(_) => Ok(part),
-        Err(_) => Err("must be finite and at least 0".to_owned()),
-    }
+    let part = text.parse::<f64>().ok();
+    part.filter(|&part| Tolerance::new(part, part).is_ok())
+        .ok_or_else(|| "must be a finite number of at least 0".to_owned())
 }

@@ -101,7 +101,7 @@ fn measure(variants: &mut [Variant], arguments: &BenchArgs, context: &Context) -
 fn answer(arguments: &BenchArgs, variants: &[Variant], width: usize) -> String {
     let mut columns = vec![Column::left("engine"), Column::left("sessions")];
     columns.extend(latency::COLUMNS);
-    columns.push(Column::right("p50 ratio"));
+    columns.push(Column::right("ratio"));
     let mut table = Table::new(columns);
     let first = variants.first().map(|variant| variant.clock.latency()).unwrap_or_default();
     for variant in variants {
@@ -119,8 +119,8 @@ fn answer(arguments: &BenchArgs, variants: &[Variant], width: usize) -> String {
     let BenchArgs { steps, warmup, sessions, .. } = arguments;
     let blocks = steps.div_ceil(steps.div_ceil(BLOCKS));
     text + &format!(
-        "\n{steps} steps with made-up inputs in {blocks} interleaved blocks, after {warmup} unmeasured\n\
-         threads per operator: {}; ratios hold for this machine and this run\n",
+        "\n{steps} steps each, made-up inputs, in {blocks} interleaved blocks, after {warmup} unmeasured\n\
+         threads per operator: {}; ratios are of p50, on this machine, in this run\n",
         sessions.threads
     )
 }

@@ -101,7 +101,7 @@ impl Feed {
         reporter.finish()?;
         let sources: Vec<Source> = sources.into_iter().flatten().collect();
         let steps = episode_steps(&sources, runner.inputs(), steps)
-            .map_err(|diagnostic| diagnostic.within(&place))?;
+            .map_err(|refusal| refusal.within(&place))?;
         Ok(Self { sources, steps })
     }
 }
@@ -146,11 +146,7 @@ fn source(port: &PlannedPort, tensor: Tensor) -> Result<Source> {
 }
 
 /// How many steps the episode has, unless fewer are wanted.
-fn episode_steps(
-    sources: &[Source],
-    ports: &[PlannedPort],
-    wanted: Option<u64>,
-) -> std::result::Result<u64, Diagnostic> {
+fn episode_steps(sources: &[Source], ports: &[PlannedPort], wanted: Option<u64>) -> Result<u64> {
     let mut episodes = sources
         .iter()
         .zip(ports)
@@ -164,13 +160,15 @@ fn episode_steps(
             port.key, other.count, first_port.key, first.count
         );
         return Err(Diagnostic::error(codes::INPUT_SHAPE, message)
-            .at(Place::port(&port.key.node, &port.key.port)));
+            .at(Place::port(&port.key.node, &port.key.port))
+            .into());
     }
     match wanted {
         Some(steps) if steps > first.count => {
             let message = format!("{steps} steps are wanted, but the episode has {}", first.count);
             Err(Diagnostic::error(codes::OPTION_INVALID, message)
-                .hint("leave out `--steps` to run the whole episode"))
+                .hint("leave out `--steps` to run the whole episode")
+                .into())
         }
         Some(steps) => Ok(steps),
         None => Ok(first.count),

@@ -56,7 +56,7 @@ fn feed(arguments: &RunArgs, runner: &mut Runner) -> Result<Feed, Refusal> {
 }
 
 /// Time between two steps; `None` to step as fast as possible.
-fn period(rate: Option<Rate>, bundle: &Bundle) -> Result<Option<Duration>, Diagnostic> {
+fn period(rate: Option<Rate>, bundle: &Bundle) -> Result<Option<Duration>, Refusal> {
     let hertz = match rate {
         None => return Ok(None),
         Some(Rate::Hertz(hertz)) => hertz,
@@ -65,11 +65,12 @@ fn period(rate: Option<Rate>, bundle: &Bundle) -> Result<Option<Duration>, Diagn
     Ok(Some(Duration::from_secs_f64(hertz.recip())))
 }
 
-fn bundle_rate(bundle: &Bundle) -> Result<f64, Diagnostic> {
-    let refuse = |message: String| {
+fn bundle_rate(bundle: &Bundle) -> Result<f64, Refusal> {
+    let refuse = |message: String| -> Refusal {
         Diagnostic::error(codes::OPTION_INVALID, message)
             .at(Place::file(bundle.yaml_path().display().to_string()))
             .hint("give the rate as a number: `--rate 50`")
+            .into()
     };
     match bundle.spec().configs.frequency {
         None => Err(refuse("the bundle names no frequency".to_owned())),

@@ -80,9 +80,9 @@ fn non_finite(verdict: Verdict, measured: &Measurement) -> Option<String> {
     }
     let sides = sides.map(|(side, nan, inf)| format!("{side} {nan}/{inf}")).join(", ");
     let remark = match (&found.first_mismatch, verdict) {
-        (Some(index), _) => format!("{} without an equal, first at {index:?}", found.mismatching),
-        (None, Verdict::Proved) => "all have their equal".to_owned(),
-        (None, _) => "all have their equal, `--equal-nan` accepts them".to_owned(),
+        (Some(index), _) => format!("{} without a match, first at {index:?}", found.mismatching),
+        (None, Verdict::Proved) => "all match".to_owned(),
+        (None, _) => "all match, `--equal-nan` accepts them".to_owned(),
     };
     Some(format!("NaN/Inf: {sides}; {remark}"))
 }

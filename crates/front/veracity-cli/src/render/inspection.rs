@@ -114,7 +114,7 @@ fn port_table(node: &Node, width: usize) -> String {
 
 /// Names along the axes of a port, `x` between two axes.
 fn elements(port: &PortSpec) -> String {
-    let axis = |names: &AxisNames| match names {
+    let describe = |names: &AxisNames| match names {
         AxisNames::Unnamed => "-".to_owned(),
         AxisNames::Temporal => match port.temporal_period_ms {
             Some(period) => format!("time, every {period} ms"),
@@ -123,7 +123,7 @@ fn elements(port: &PortSpec) -> String {
         AxisNames::Named(names) => names[..names.len().min(MAX_NAMES)].join(", "),
     };
     let axes = port.element_names.as_deref().unwrap_or_default();
-    axes.iter().map(axis).collect::<Vec<_>>().join(" x ")
+    axes.iter().map(describe).collect::<Vec<_>>().join(" x ")
 }
 
 fn wiring(
@@ -146,8 +146,12 @@ fn wiring(
             [when, &edge.source.to_string(), &edge.target.to_string(), &start].map(Cell::from),
         );
     };
-    data.iter().for_each(|data| edge("same step", data, String::new()));
-    feedback.iter().for_each(|next| edge("next step", next, start(initial.get(&next.target))));
+    for data in data {
+        edge("same step", data, String::new());
+    }
+    for feedback in feedback {
+        edge("next step", feedback, start(initial.get(&feedback.target)));
+    }
     heading("wiring") + &table.render(2, width)
 }
 

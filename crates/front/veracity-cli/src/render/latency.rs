@@ -1,12 +1,13 @@
 //! How long steps took.
 
+use std::fmt::Write as _;
+
 use veracity::results::{Latency, StepTiming};
 
 use super::table::{Cell, Column, Table};
 
 /// Columns of one distribution of step times.
-pub(crate) const COLUMNS: [Column; 6] = [
-    Column::right("steps"),
+pub(crate) const COLUMNS: [Column; 5] = [
     Column::right("p50 us"),
     Column::right("p99 us"),
     Column::right("p99.9 us"),
@@ -14,13 +15,16 @@ pub(crate) const COLUMNS: [Column; 6] = [
     Column::right("mean us"),
 ];
 
-/// One distribution, for [`COLUMNS`].
-pub(crate) fn cells(latency: &Latency) -> [Cell; 6] {
+/// One distribution, for [`COLUMNS`]. A percentile that so few steps cannot tell from the slowest
+/// one is not claimed.
+pub(crate) fn cells(latency: &Latency) -> [Cell; 5] {
+    let percentile = |secs, least_steps| {
+        if latency.steps < least_steps { "-".to_owned() } else { micros(secs) }
+    };
     [
-        latency.steps.to_string(),
         micros(latency.p50_secs),
-        micros(latency.p99_secs),
-        micros(latency.p999_secs),
+        percentile(latency.p99_secs, 100),
+        percentile(latency.p999_secs, 1000),
         micros(latency.max_secs),
         micros(latency.mean_secs),
     ]
@@ -29,13 +33,14 @@ pub(crate) fn cells(latency: &Latency) -> [Cell; 6] {
 
 /// The times of a run, and the deadlines when there were any.
 pub(crate) fn render(timing: &StepTiming, width: usize) -> String {
-    let mut table = Table::new(COLUMNS);
-    table.row(cells(&timing.latency));
+    let steps = timing.latency.steps;
+    let mut table = Table::new([&[Column::right("steps")], &COLUMNS[..]].concat());
+    table.row([&[Cell::from(steps.to_string())], &cells(&timing.latency)[..]].concat());
     let mut text = table.render(0, width);
     if let Some(period) = timing.period_secs {
-        let steps = timing.latency.steps;
         let missed = timing.missed_deadlines;
-        text += &format!("missed {missed} of {steps} deadlines, one every {} us\n", micros(period));
+        let period = micros(period);
+        let _ = writeln!(text, "missed {missed} of {steps} deadlines, one every {period} us");
     }
     text
 }
@@ -49,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deadlines_are_mentioned_when_there_were_any() {
+    fn only_what_was_measured_is_shown() {
         let latency = Latency {
             steps: 1000,
             p50_secs: 12.34e-6,
@@ -58,9 +63,15 @@ mod tests {
             max_secs: 0.25,
             mean_secs: 13e-6,
         };
+        let few =
+            StepTiming { latency: Latency { steps: 999, ..latency }, ..StepTiming::default() };
         let free = StepTiming { latency, ..StepTiming::default() };
         let paced = StepTiming { period_secs: Some(0.02), missed_deadlines: 1, ..free };
         let plain = |timing| anstream::adapter::strip_str(&render(timing, 80)).to_string();
+        insta::assert_snapshot!(plain(&few), @"
+        steps  p50 us  p99 us  p99.9 us    max us  mean us
+          999    12.3    20.0         -  250000.0     13.0
+        ");
         insta::assert_snapshot!(plain(&free), @"
         steps  p50 us  p99 us  p99.9 us    max us  mean us
          1000    12.3    20.0    1500.0  250000.0     13.0

@@ -1,5 +1,7 @@
 //! What verifying a bundle found, and how much it looked at.
 
+use std::fmt::Write as _;
+
 use veracity::{Severity, Verification};
 
 use super::diagnostic;
@@ -16,7 +18,7 @@ pub(crate) fn render(verification: &Verification, refused: bool, width: usize) -
     let (color, word) = if refused { (style::ERROR, "refused") } else { (style::GOOD, "sound") };
     let parts: Vec<String> =
         problems(verification).into_iter().chain(coverage(verification)).collect();
-    text += &format!("{}: {}\n", paint(color, word), parts.join("; "));
+    let _ = writeln!(text, "{}: {}", paint(color, word), parts.join("; "));
     text
 }
 
@@ -74,7 +76,7 @@ mod tests {
         sound.files_hashed = 3;
         sound.models_read = vec!["encoder".into()];
         sound.models_unread = vec!["policy".into()];
-        insta::assert_snapshot!(plain(&sound, false), @"sound: 3 files hashed, 1 model compared with the declared ports; not compared: node policy (ports of these models are known only when they run)");
+        insta::assert_snapshot!(plain(&sound, false), @"sound: 3 files hashed, 1 model compared with their ports; not compared: node policy (their ports are known only when they run)");
     }
 
     #[test]

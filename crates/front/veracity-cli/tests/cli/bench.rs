@@ -1,6 +1,6 @@
 //! `veracity bench`.
 
-use crate::bundle::write_policy;
+use crate::bundle::{write_policy, write_sum};
 use crate::support::{Desk, Said, python_environment};
 
 #[test]
@@ -10,15 +10,21 @@ fn separate_and_fused_sessions_are_measured_side_by_side() {
     let said = desk.run("bench policy --engine embedded --steps 50 --warmup 5").done();
     let lines: Vec<Vec<&str>> =
         said.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(
-        lines[0].join(" "),
-        "engine sessions steps p50 us p99 us p99.9 us max us mean us p50 ratio"
-    );
-    assert_eq!(lines[1][..4], ["embedded", "2", "separate", "50"]);
+    assert_eq!(lines[0].join(" "), "engine sessions p50 us p99 us p99.9 us max us mean us ratio");
+    assert_eq!(lines[1][..3], ["embedded", "2", "separate"]);
     assert_eq!(lines[1].last(), Some(&"1.00"));
-    assert_eq!(lines[2][..4], ["embedded", "1", "fused", "50"]);
+    assert_eq!(lines[2][..3], ["embedded", "1", "fused"]);
     assert!(said.stdout.contains("in 17 interleaved blocks, after 5 unmeasured"), "{said}");
     assert!(said.stdout.lines().all(|line| line.chars().count() <= 80), "{said}");
+}
+
+#[test]
+fn a_bundle_without_neighbours_is_measured_alone() {
+    let desk = Desk::new();
+    write_sum(&desk);
+    let said = desk.run("bench sum --engine embedded --steps 3 --warmup 0").done();
+    assert!(said.stdout.contains("no neighbouring nodes were merged"), "{said}");
+    assert!(!said.stdout.contains("fused"), "{said}");
 }
 
 #[test]

@@ -37,6 +37,21 @@ pub(crate) fn write_policy(desk: &Desk) {
     draft.write(&desk.path("policy"), initial).unwrap();
 }
 
+/// Writes the bundle `sum`: `action = -(x + h)`, with both given on each step.
+pub(crate) fn write_sum(desk: &Desk) {
+    memory_model().write(desk.path("sum.onnx")).unwrap();
+    let sum = NodeDraft {
+        name: "sum".into(),
+        model: desk.path("sum.onnx"),
+        backend: None,
+        inputs: None,
+        outputs: None,
+    };
+    let (data_flow, feedback_flow) = (Vec::new(), Vec::new());
+    let draft = BundleDraft { nodes: vec![sum], data_flow, feedback_flow, frequency: None };
+    draft.write(&desk.path("sum"), BTreeMap::new()).unwrap();
+}
+
 /// A tensor of float32.
 pub(crate) fn floats<const N: usize>(shape: [usize; N], elements: &[f32]) -> Tensor {
     Tensor::from_slice(shape, elements).unwrap()

@@ -52,9 +52,9 @@ fn tensors_outside_of_the_tolerance_are_disproved_worst_first() {
       integers and bools must be equal
     a/x   disproved      0.5  1.667e-1  2.887e-1      1/4
       worst at [1, 0]: reference 3, candidate 3.5
-      reference 0 NaN and 0 Inf, candidate 1 NaN and 0 Inf; 1 do not match, the first at [0, 1]
+      NaN/Inf: reference 0/0, candidate 1/0; 1 without a match, first at [0, 1]
       abs error: p50 0, p75 0.25, p90 0.4, p99 0.49, p99.5 0.495
-      the numbers would pass with --atol 5e-1 --rtol 0e0
+      finite values would pass with --atol 0.5 --rtol 0
 
     0 proved, 2 disproved, 0 not comparable
     ");
@@ -101,7 +101,7 @@ fn nan_is_accepted_only_when_asked_for() {
     ----- stdout -----
     name  verdict    max abs  max rel  rms  outside
     x     disproved        0        0    0      0/2
-      reference 1 NaN and 0 Inf, candidate 1 NaN and 0 Inf; 0 do not match
+      NaN/Inf: reference 1/0, candidate 1/0; all match, `--equal-nan` accepts them
 
     0 proved, 1 disproved, 0 not comparable
     ");

@@ -42,14 +42,14 @@ fn a_bundle_is_shown_with_ports_wiring_and_hashes() {
 
     files
       file                                size  sha256
-      memory.onnx                        [size]  [sha256 start]
-      policy_initial_values.safetensors   [size]  [sha256 start]
-      scale.onnx                         [size]  [sha256 start]
+      memory.onnx [size]  [sha256 start]
+      policy_initial_values.safetensors [size]  [sha256 start]
+      scale.onnx [size]  [sha256 start]
 
     made with
       what              version
-      os                linux
-      veracity version  0.1.0
+      os                [os]
+      veracity version  [version]
     ");
 }
 

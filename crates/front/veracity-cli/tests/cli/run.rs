@@ -3,7 +3,7 @@
 use veracity::tensor::file;
 
 use crate::assert_said;
-use crate::bundle::{floats, write_episode, write_policy};
+use crate::bundle::{floats, write_episode, write_policy, write_sum};
 use crate::support::{Desk, Said, python_environment};
 
 fn desk() -> Desk {
@@ -36,7 +36,7 @@ fn an_episode_gives_the_outputs_of_every_step() {
     memory cpu
 
     steps p50 us p99 us p99.9 us max us mean us
-    6 [us] [us] [us] [us] [us]
+    6 [us] - - [us] [us]
     ");
     assert_eq!(
         file::read(desk.path("out.npz")).unwrap(),
@@ -80,6 +80,19 @@ fn a_constant_is_fed_on_every_step_and_a_state_once() {
     let outputs = file::read(desk.path("o.npz")).unwrap();
     let expected = floats([2, 1, 3], &[-12.0, -12.0, -12.0, -14.0, -14.0, -14.0]);
     assert_eq!(outputs["memory/action"], expected);
+}
+
+#[test]
+fn a_constant_may_stand_beside_an_episode() {
+    let desk = Desk::new();
+    write_sum(&desk);
+    let episode = floats([2, 1, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    desk.tensors("i.safetensors", [("sum/x", episode), ("sum/h", floats([1, 3], &[1.0; 3]))]);
+    desk.run("run sum --engine embedded --inputs i.safetensors --outputs o.safetensors").done();
+    let outputs = file::read(desk.path("o.safetensors")).unwrap();
+    let expected = floats([2, 1, 3], &[-2.0, -3.0, -4.0, -5.0, -6.0, -7.0]);
+    assert_eq!(outputs["sum/action"], expected);
+    assert!(outputs.contains_key("sum/h_next"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use veracity::tensor::Tensor;
 
 use crate::assert_said;
-use crate::bundle::{floats, write_episode, write_policy};
+use crate::bundle::{floats, write_episode, write_policy, write_sum};
 use crate::support::Desk;
 
 fn desk() -> Desk {
@@ -67,6 +67,21 @@ fn inputs_that_do_not_fit_are_refused_with_their_code() {
         assert!(said.stderr.contains(&format!("error[{code}]")), "{options}: {said}");
         assert!(said.stdout.is_empty(), "{options}: {said}");
     }
+}
+
+#[test]
+fn episodes_of_different_length_are_refused() {
+    let desk = Desk::new();
+    write_sum(&desk);
+    let episode = |steps: usize| floats([steps, 1, 3], &vec![0.0; steps * 3]);
+    desk.tensors("inputs.npz", [("sum/x", episode(2)), ("sum/h", episode(3))]);
+    assert_said!(desk.run("run sum --engine embedded --inputs inputs.npz"), @r#"
+    exit code 2
+    ----- stderr -----
+    error[VER0704]: input "sum/h" has 3 steps, but input "sum/x" has 2
+     --> inputs.npz
+      = port: sum/h
+    "#);
 }
 
 #[test]

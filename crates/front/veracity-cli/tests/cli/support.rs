@@ -106,10 +106,10 @@ impl std::fmt::Display for Said {
 /// What changes from run to run or from release to release.
 pub(crate) const FILTERS: [(&str, &str); 6] = [
     (r"\b[0-9a-f]{64}\b", "[sha256]"),
-    (r"\b[0-9a-f]{12,}(\b|…)", "[sha256 start]"),
     (r"\d+\.\d+\.\d+", "[version]"),
     (r" +\d+ B\b", " [size]"),
     (r"size: \d+", "size: [size]"),
+    (r"(\[size\]  |sha256:? )[0-9a-f]{12,}", "$1[sha256 start]"),
     (r"\bos( +)\w+", "os$1[os]"),
 ];
 

@@ -103,7 +103,7 @@ fn colours_are_used_only_where_they_are_wanted() {
     ] {
         for arguments in ["inspect policy", "inspect nowhere"] {
             let mut command = desk.command(&format!("{arguments} {option}"));
-            variables.iter().for_each(|variable| drop(command.env(variable, "1")));
+            command.envs(variables.iter().map(|variable| (variable, "1")));
             let said = Said::from(command);
             let both = said.stdout + &said.stderr;
             assert_eq!(both.contains('\u{1b}'), colored, "{arguments} {option} {variables:?}");

@@ -212,7 +212,9 @@ fn summarise(
     let bumped = tolerance.rtol() > 0.0 && excess > 0.0;
     let mut ulp_histogram = vec![0; if dtype.is_float() { ULP_BIN_COUNT } else { 0 }];
     if dtype.is_float() {
-        pairs.iter().for_each(|pair| ulp_histogram[64 - pair.ulps.leading_zeros() as usize] += 1);
+        for pair in pairs {
+            ulp_histogram[64 - pair.ulps.leading_zeros() as usize] += 1;
+        }
     }
     while ulp_histogram.last() == Some(&0) {
         ulp_histogram.pop();

@@ -1,7 +1,13 @@
 //! Narrow ranges of errors that most likely hold the wanted percentiles, guessed from a sample.
 //!
 //! The guess only decides how much work is left: the first pass counts exactly how many errors
-//! lie below and in each range, and a rank that a range misses is searched for elsewhere.
+//! lie below and in each range, and a rank that a range misses is searched for elsewhere. Ranges
+//! are made of the upper 32 bits of a float64, which keep the order of errors; that is fine
+//! enough, and sixteen of them are compared at once.
+#![expect(
+    clippy::inline_always,
+    reason = "code must be inlined into the function that enables the instructions"
+)]
 
 use super::collect::{Collection, Collector, Entry};
 use super::{Cell, FRACTIONS, Source, errors};
@@ -13,11 +19,14 @@ use crate::simd::{Job, Simd};
 /// range in 400 misses, which costs less than ranges that miss more rarely and hold more.
 const DEVIATIONS: f64 = 3.0;
 
+/// Upper halves compared at a time.
+const GROUP: usize = 2 * LANES;
+
 /// The ranges, and the errors that were found in them.
 pub(crate) struct Brackets {
-    /// Disjoint and ascending: bits of the first and the last error. Never 0, which is counted
-    /// already.
-    ranges: Vec<[u64; 2]>,
+    /// Disjoint and ascending: upper halves of the first and the last error. The first is never
+    /// 0: errors that are 0 are counted already.
+    ranges: Vec<[u32; 2]>,
     collection: Collection,
 }
 
@@ -33,16 +42,17 @@ impl Brackets {
         BracketTally::new(self.ranges.len(), plan)
     }
 
-    /// The ranges as cells, and the errors in them unless they were too many.
+    /// The ranges as cells, and the errors in them unless they were too many. All `elements` were
+    /// tallied.
     pub(super) fn into_cells(
         self,
-        compared: u64,
+        elements: u64,
         tally: &BracketTally,
     ) -> (Vec<Cell>, Option<Vec<Entry>>) {
-        let cell = |([low, high], counts): ([u64; 2], &Counts)| Cell {
-            low,
-            high,
-            below: compared - counts.reached,
+        let cell = |([low, high], counts): ([u32; 2], &Counts)| Cell {
+            low: u64::from(low) << 32,
+            high: u64::from(high) << 32 | u64::from(u32::MAX),
+            below: elements - counts.reached,
             count: counts.reached - counts.beyond,
         };
         let cells = self.ranges.into_iter().zip(&tally.counts).map(cell).collect();
@@ -50,8 +60,15 @@ impl Brackets {
     }
 }
 
-/// The errors of pairs spread evenly over the tensors, as bits.
-fn sample(source: &Source<'_>) -> Vec<u64> {
+/// The upper 32 bits of an error, below 2^31; of NaN above those of every error.
+#[expect(clippy::cast_possible_truncation, reason = "32 bits are left")]
+#[inline(always)]
+fn upper_half(error: f64) -> u32 {
+    (error.to_bits() >> 32) as u32
+}
+
+/// Upper halves of the errors of pairs spread evenly over the tensors.
+fn sample(source: &Source<'_>) -> Vec<u32> {
     let plan = source.plan;
     let elements = source.reference.shape().elements();
     let wanted = plan.sample.min(elements / 16).max(LANES);
@@ -62,14 +79,14 @@ fn sample(source: &Source<'_>) -> Vec<u64> {
     for first in (0..elements).step_by(step) {
         let values = reader.tile(first, LANES.min(elements - first)).values;
         let errors = errors::fill(plan.set, values, &mut room);
-        sample.extend(errors.iter().filter(|error| !error.is_nan()).map(|error| error.to_bits()));
+        sample.extend(errors.iter().filter(|error| !error.is_nan()).copied().map(upper_half));
     }
     sample
 }
 
 /// A range around each percentile of the sample. Ranges with little between them are one: errors
 /// that are collected in vain cost less than a range.
-fn ranges(sample: &mut [u64]) -> Vec<[u64; 2]> {
+fn ranges(sample: &mut [u32]) -> Vec<[u32; 2]> {
     let mut spans: Vec<(Option<usize>, Option<usize>)> = Vec::new();
     for (first, last) in FRACTIONS.map(|fraction| positions(fraction, sample.len())) {
         let near = |end: usize| first.is_none_or(|first| first <= end + sample.len() / 100);
@@ -78,11 +95,11 @@ fn ranges(sample: &mut [u64]) -> Vec<[u64; 2]> {
             _ => spans.push((first, last)),
         }
     }
-    let mut ranges: Vec<[u64; 2]> = Vec::new();
+    let mut ranges: Vec<[u32; 2]> = Vec::new();
     for (first, last) in spans {
         let mut at = |position: usize| *sample.select_nth_unstable(position).1;
         let low = first.map_or(1, &mut at).max(1);
-        let high = last.map_or(f64::INFINITY.to_bits(), &mut at);
+        let high = last.map_or(upper_half(f64::INFINITY), &mut at);
         match ranges.last_mut() {
             Some(before) if low <= before[1] => before[1] = before[1].max(high),
             _ if low <= high => ranges.push([low, high]),
@@ -111,19 +128,21 @@ fn positions(fraction: f64, count: usize) -> (Option<usize>, Option<usize>) {
 /// How many errors one thread saw, range by range.
 pub(crate) struct BracketTally {
     counts: Vec<Counts>,
+    /// Room for the upper halves of a tile.
+    upper: Vec<[u32; GROUP]>,
     /// Room for a bit per error of a tile: reached the start of a range.
-    reached: Words,
+    reached: Vec<Marks>,
     /// Likewise: is beyond the end of a range.
-    beyond: Words,
+    beyond: Vec<Marks>,
     /// Likewise: lies in some range.
-    inside: Words,
+    inside: Vec<u64>,
     collector: Collector,
 }
 
-/// Bits of 64 errors at a time, a byte for each chunk.
-type Words = Vec<[u8; 8]>;
+/// Bits of 64 errors: four groups of sixteen.
+type Marks = [u16; 64 / GROUP];
 
-/// Errors at or above the start of a range, and above its end.
+/// Errors at or above the start of a range, and above its end. NaN is above.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     reached: u64,
@@ -139,44 +158,36 @@ impl Counts {
 
 impl BracketTally {
     fn new(ranges: usize, plan: &Plan) -> Self {
-        let words = || vec![[0; 8]; plan.tile.div_ceil(64)];
+        let words = plan.tile.div_ceil(64);
         Self {
             counts: vec![Counts::default(); ranges],
-            reached: words(),
-            beyond: words(),
-            inside: words(),
+            upper: vec![[0; GROUP]; 64 / GROUP * words],
+            reached: vec![[0; 64 / GROUP]; words],
+            beyond: vec![[0; 64 / GROUP]; words],
+            inside: vec![0; words],
             collector: Collector::new(),
         }
     }
 
     /// Counts the errors of a tile and collects those in a range.
     pub(crate) fn add(&mut self, plan: &Plan, errors: &[f64], brackets: &Brackets) {
-        let (chunks, rest) = errors.as_chunks::<LANES>();
-        self.add_chunks(plan, chunks, brackets);
-        if !rest.is_empty() {
-            // NaN is in no range.
-            let mut chunk = [f64::NAN; LANES];
-            chunk[..rest.len()].copy_from_slice(rest);
-            self.add_chunks(plan, &[chunk], brackets);
-        }
-    }
-
-    fn add_chunks(&mut self, plan: &Plan, chunks: &[[f64; LANES]], brackets: &Brackets) {
-        let words = chunks.len().div_ceil(8);
+        let words = errors.len().div_ceil(64);
+        let upper = &mut self.upper[..64 / GROUP * words];
+        let (filled, spare) = upper.as_flattened_mut().split_at_mut(errors.len());
+        plan.set.run(FillUpper { errors, upper: filled });
+        // 0 is below every range.
+        spare.fill(0);
         let inside = &mut self.inside[..words];
-        inside.fill([0; 8]);
+        inside.fill(0);
         for (&[low, high], counts) in brackets.ranges.iter().zip(&mut self.counts) {
-            for (bound, masks) in [(low - 1, &mut self.reached), (high, &mut self.beyond)] {
-                let masks = &mut masks[..words];
-                masks.iter_mut().rev().take(1).for_each(|last| *last = [0; 8]);
-                let masks = masks.as_flattened_mut();
-                plan.set.run(MarkAbove { chunks, bound: f64::from_bits(bound), masks });
+            let (reached, beyond) = (&mut self.reached[..words], &mut self.beyond[..words]);
+            for (bound, marks) in [(low - 1, &mut *reached), (high, &mut *beyond)] {
+                plan.set.run(MarkAbove { upper, bound, marks: marks.as_flattened_mut() });
             }
-            let (reached, beyond) = (&self.reached[..words], &self.beyond[..words]);
             counts.merge(plan.set.run(CountInside { reached, beyond, inside }));
         }
-        for (errors, inside) in chunks.as_flattened().chunks(64).zip(inside) {
-            let mut inside = u64::from_le_bytes(*inside);
+        for (errors, &inside) in errors.chunks(64).zip(inside.iter()) {
+            let mut inside = inside;
             while inside != 0 {
                 let bits = errors[inside.trailing_zeros() as usize].to_bits();
                 self.collector.add(bits, &brackets.collection);
@@ -198,47 +209,66 @@ impl BracketTally {
     }
 }
 
-/// Marks the errors above a bound, a byte for each chunk.
+struct FillUpper<'a> {
+    errors: &'a [f64],
+    upper: &'a mut [u32],
+}
+
+impl Job for FillUpper<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) {
+        for (upper, error) in self.upper.iter_mut().zip(self.errors) {
+            *upper = upper_half(*error);
+        }
+    }
+}
+
+/// Marks the upper halves above a bound.
 struct MarkAbove<'a> {
-    chunks: &'a [[f64; LANES]],
-    bound: f64,
-    masks: &'a mut [u8],
+    upper: &'a [[u32; GROUP]],
+    bound: u32,
+    marks: &'a mut [u16],
 }
 
 impl Job for MarkAbove<'_> {
     type Output = ();
 
-    #[expect(clippy::inline_always, reason = "see `Job`")]
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let bound = simd.splat(self.bound);
-        for (chunk, mask) in self.chunks.iter().zip(self.masks) {
-            *mask = simd.less(bound, simd.load(chunk));
+        for (group, mark) in self.upper.iter().zip(self.marks) {
+            *mark = simd.above(group, self.bound);
         }
     }
 }
 
 /// Counts marks and notes what lies between.
 struct CountInside<'a> {
-    reached: &'a [[u8; 8]],
-    beyond: &'a [[u8; 8]],
-    inside: &'a mut [[u8; 8]],
+    reached: &'a [Marks],
+    beyond: &'a [Marks],
+    inside: &'a mut [u64],
 }
 
 impl Job for CountInside<'_> {
     type Output = Counts;
 
-    #[expect(clippy::inline_always, reason = "see `Job`")]
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) -> Counts {
         let mut counts = Counts::default();
         let words = self.reached.iter().zip(self.beyond).zip(self.inside);
         for ((reached, beyond), inside) in words {
-            let (reached, beyond) = (u64::from_le_bytes(*reached), u64::from_le_bytes(*beyond));
+            let (reached, beyond) = (word(*reached), word(*beyond));
             counts.reached += u64::from(reached.count_ones());
             counts.beyond += u64::from(beyond.count_ones());
-            *inside = (u64::from_le_bytes(*inside) | (reached & !beyond)).to_le_bytes();
+            *inside |= reached & !beyond;
         }
         counts
     }
+}
+
+/// The bits of 64 errors, the first in the lowest.
+#[inline(always)]
+fn word([first, second, third, fourth]: Marks) -> u64 {
+    u64::from(first) | u64::from(second) << 16 | u64::from(third) << 32 | u64::from(fourth) << 48
 }

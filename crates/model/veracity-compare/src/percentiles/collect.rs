@@ -128,7 +128,9 @@ mod tests {
         let errors: Vec<u64> = (0..1000_u64).map(|index| index * index % 300 + 1).collect();
         let collection = Collection::new(1000);
         let mut collector = Collector::new();
-        errors.iter().for_each(|&bits| collector.add(bits, &collection));
+        for &bits in &errors {
+            collector.add(bits, &collection);
+        }
         collector.finish(&collection);
         let mut entries = collection.into_entries().unwrap();
         assert_eq!(entries.iter().map(|entry| entry.1).sum::<u64>(), 1000);

@@ -7,8 +7,9 @@
 
 use std::arch::x86_64::{
     __m256d, __m256i, _CMP_LT_OQ, _mm_loadu_ps, _mm256_add_pd, _mm256_andnot_pd,
-    _mm256_castpd_si256, _mm256_cmp_pd, _mm256_cvtps_pd, _mm256_div_pd, _mm256_loadu_pd,
-    _mm256_max_pd, _mm256_min_pd, _mm256_movemask_pd, _mm256_mul_pd, _mm256_set1_pd,
+    _mm256_castpd_si256, _mm256_castsi256_ps, _mm256_cmp_pd, _mm256_cmpgt_epi32, _mm256_cvtps_pd,
+    _mm256_div_pd, _mm256_loadu_pd, _mm256_loadu_si256, _mm256_max_pd, _mm256_min_pd,
+    _mm256_movemask_pd, _mm256_movemask_ps, _mm256_mul_pd, _mm256_set1_epi32, _mm256_set1_pd,
     _mm256_setzero_si256, _mm256_storeu_pd, _mm256_storeu_si256, _mm256_sub_epi64, _mm256_sub_pd,
 };
 
@@ -122,6 +123,29 @@ impl Simd for Avx2 {
         )]
         {
             (low | high << 4) as u8
+        }
+    }
+
+    #[inline(always)]
+    fn above(self, values: &[u32; 2 * LANES], bound: u32) -> u16 {
+        let start = values.as_ptr();
+        // SAFETY: as above, and the array holds the twice eight values that are read.
+        let [low, high] = unsafe {
+            let bound = _mm256_set1_epi32(bound.cast_signed());
+            let low = _mm256_cmpgt_epi32(_mm256_loadu_si256(start.cast()), bound);
+            let high = _mm256_cmpgt_epi32(_mm256_loadu_si256(start.add(8).cast()), bound);
+            [
+                _mm256_movemask_ps(_mm256_castsi256_ps(low)),
+                _mm256_movemask_ps(_mm256_castsi256_ps(high)),
+            ]
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "each half is a mask of eight bits"
+        )]
+        {
+            (low | high << 8) as u16
         }
     }
 

@@ -7,9 +7,10 @@
 
 use std::arch::x86_64::{
     __m512d, __m512i, _CMP_LT_OQ, _mm256_loadu_ps, _mm512_abs_pd, _mm512_add_pd,
-    _mm512_cmp_pd_mask, _mm512_cvtps_pd, _mm512_div_pd, _mm512_loadu_pd, _mm512_mask_add_epi64,
-    _mm512_max_pd, _mm512_min_pd, _mm512_mul_pd, _mm512_reduce_add_epi64, _mm512_set1_epi64,
-    _mm512_set1_pd, _mm512_setzero_si512, _mm512_storeu_pd, _mm512_sub_pd,
+    _mm512_cmp_pd_mask, _mm512_cmpgt_epu32_mask, _mm512_cvtps_pd, _mm512_div_pd, _mm512_loadu_pd,
+    _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_max_pd, _mm512_min_pd, _mm512_mul_pd,
+    _mm512_reduce_add_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_set1_pd,
+    _mm512_setzero_si512, _mm512_storeu_pd, _mm512_sub_pd,
 };
 
 use super::{Job, Simd};
@@ -104,6 +105,15 @@ impl Simd for Avx512 {
     fn less(self, left: Self::Lanes, right: Self::Lanes) -> u8 {
         // SAFETY: `self` is the proof that AVX-512 exists.
         unsafe { _mm512_cmp_pd_mask::<_CMP_LT_OQ>(left, right) }
+    }
+
+    #[inline(always)]
+    fn above(self, values: &[u32; 2 * LANES], bound: u32) -> u16 {
+        // SAFETY: as above, and the array holds the sixteen values that are read.
+        unsafe {
+            let values = _mm512_loadu_si512(values.as_ptr().cast());
+            _mm512_cmpgt_epu32_mask(values, _mm512_set1_epi32(bound.cast_signed()))
+        }
     }
 
     #[inline(always)]

@@ -70,6 +70,12 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
+    fn above(self, values: &[u32; 2 * LANES], bound: u32) -> u16 {
+        let bit = |index: usize| u16::from(values[index] > bound) << index;
+        (0..2 * LANES).fold(0, |mask, index| mask | bit(index))
+    }
+
+    #[inline(always)]
     fn no_counts(self) -> Self::Counts {
         [0; LANES]
     }

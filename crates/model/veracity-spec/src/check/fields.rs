@@ -1,8 +1,7 @@
 //! Takes values of an expected kind out of the tree, noting those of another.
 
-use veracity_diag::{Diagnostic, codes};
+use veracity_diag::{Diagnostic, codes, nearest};
 
-use crate::names::nearest;
 use crate::yaml::{Atom, Kind, Node as YamlNode, Problems, Span};
 use crate::{Map, Value};
 

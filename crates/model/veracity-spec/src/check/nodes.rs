@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use veracity_diag::{Diagnostic, codes};
+use veracity_diag::{Diagnostic, codes, nearest};
 
 use super::fields;
 use super::ports::{self, ReadPort};
-use crate::names::{nearest, unusable_because};
+use crate::names::unusable_because;
 use crate::places::Spans;
 use crate::yaml::{Node as YamlNode, Problems, Span};
 use crate::{Backend, BundlePath, Direction, MAX_BUNDLE_BYTES, Model, Node, Sum};

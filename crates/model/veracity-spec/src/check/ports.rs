@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use veracity_diag::{Diagnostic, codes};
+use veracity_diag::{Diagnostic, codes, nearest};
 use veracity_tensor::{DType, Shape};
 
 use super::fields;
-use crate::names::{nearest, unusable_because};
+use crate::names::unusable_because;
 use crate::places::Spans;
 use crate::yaml::{Atom, Kind, Node as YamlNode, Problems, Span};
 use crate::{AxisNames, Direction, MAX_PORT_BYTES, PortRef, PortSpec};

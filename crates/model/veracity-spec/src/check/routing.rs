@@ -2,13 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use veracity_diag::{Diagnostic, Place, codes};
+use veracity_diag::{Diagnostic, Place, codes, nearest};
 
 use super::flow;
 use super::nodes::Index;
 use super::pipeline::{ReadEdge, Wiring};
 use super::ports::ReadPort;
-use crate::names::nearest;
 use crate::yaml::{Problems, Span};
 use crate::{Direction, PortRef, Spec};
 

@@ -36,9 +36,9 @@ fn allocations_per_step(runner: &mut Runner) -> usize {
     let x = pair(1.0, 2.0);
     let mut read = 0;
     let mut step = || {
-        runner.write_input(InputId(0), DType::F32, &[1, 2], x.bytes()).unwrap();
-        runner.step().unwrap();
-        read += runner.output_bytes(OutputId(0)).unwrap().len();
+        runner.write_input(InputId(0), DType::F32, &[1, 2], x.bytes()).expect("the input fits");
+        runner.step().expect("the step runs");
+        read += runner.output_bytes(OutputId(0)).expect("a step has finished").len();
     };
     (0..10).for_each(|_| step());
     let before = ALLOCATIONS.get();

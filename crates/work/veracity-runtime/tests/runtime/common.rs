@@ -1,4 +1,5 @@
 //! Bundles made in code, and the engines to run them with.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -19,8 +20,8 @@ pub(crate) struct Ort;
 
 impl EngineProvider for Ort {
     fn engine_for(&self, format: ModelFormat) -> Result<Arc<dyn Engine>> {
-        assert_eq!(format, ModelFormat::Onnx);
         static ENGINE: OnceLock<OrtEngine> = OnceLock::new();
+        assert_eq!(format, ModelFormat::Onnx);
         let find = || {
             let search = Search { library: None, site_packages: site_packages() };
             OrtEngine::find(&search).expect("no ONNX Runtime: run `make setup` first")
@@ -41,8 +42,8 @@ pub(crate) fn key(text: &str) -> PortRef {
 }
 
 /// A pipeline under construction; every port is float32 of shape `[1, 2]` unless said otherwise.
-#[derive(Default)]
 pub(crate) struct Draft {
+    opset: i64,
     spec: Spec,
     models: Vec<(String, Vec<u8>)>,
     initial: BTreeMap<PortRef, Tensor>,
@@ -57,7 +58,19 @@ pub(crate) fn pair(left: f32, right: f32) -> Tensor {
     Tensor::from_slice([1, 2], &[left, right]).unwrap()
 }
 
+impl Default for Draft {
+    fn default() -> Self {
+        Self { opset: 20, spec: Spec::default(), models: Vec::new(), initial: BTreeMap::new() }
+    }
+}
+
 impl Draft {
+    /// The operator set of the nodes that follow.
+    pub(crate) fn opset(mut self, opset: i64) -> Self {
+        self.opset = opset;
+        self
+    }
+
     /// Adds a node with the given operators, all of whose ports are as in [`port`].
     pub(crate) fn node(
         mut self,
@@ -66,7 +79,7 @@ impl Draft {
         outputs: &[&str],
         ops: Vec<Op>,
     ) -> Self {
-        let mut graph = GraphBuilder::new(name, 20);
+        let mut graph = GraphBuilder::new(name, self.opset);
         for input in inputs {
             graph = graph.input(*input, DType::F32, [1_usize, 2]);
         }
@@ -136,8 +149,14 @@ impl Draft {
 
 /// `first: doubled = 2x`, `second: shifted = doubled + 1`, `third: out = shifted * 0.5`.
 pub(crate) fn chain() -> Draft {
+    chain_with_opset(20)
+}
+
+/// The chain whose last two nodes have this operator set.
+pub(crate) fn chain_with_opset(opset: i64) -> Draft {
     Draft::default()
         .node("first", &["x"], &["doubled"], vec![Op::new("Add", ["x", "x"], ["doubled"])])
+        .opset(opset)
         .node("second", &["in"], &["shifted"], vec![Op::new("Add", ["in", "one"], ["shifted"])])
         .node("third", &["in"], &["out"], vec![Op::new("Mul", ["in", "half"], ["out"])])
         .data("first/doubled", "second/in")
