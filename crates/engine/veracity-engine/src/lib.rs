@@ -48,7 +48,8 @@ pub trait Session: Send {
     ///
     /// Reads the bound inputs and writes the bound outputs, so nothing else may touch that memory
     /// meanwhile: whoever holds the other clones of the [`SharedTensor`]s answers for that. On
-    /// failure the outputs hold anything. Allocates no Rust memory when it succeeds.
+    /// failure the outputs hold anything. Allocates no Rust memory when it succeeds, unless the
+    /// engine's documentation says otherwise.
     fn run(&mut self, binding: Binding) -> Result<()>;
 
     /// What the session runs on, for people: `cpu`, `cuda:0`.
