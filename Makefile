@@ -52,8 +52,9 @@ format: setup ## Format Rust and Python
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-fuzz: setup ## The long run of the reader fuzz tests
-	VERACITY_FUZZ_CASES=200000 cargo test --locked --release --workspace --exclude veracity-py fuzz
+fuzz: ## The long run of the fuzz tests of all file readers
+	VERACITY_FUZZ_CASES=$(or $(CASES),200000) cargo test --locked --release \
+		-p veracity-tensor --test fuzz_files -p veracity-spec --test fuzz_yaml -p veracity-onnx --test properties
 
 deny: ## Licences and sources of dependencies; needs cargo-deny
 	cargo deny check bans licenses sources
