@@ -14,13 +14,19 @@ mod verify;
 pub use draft::{BundleDraft, NodeDraft, PortDraft};
 pub use engines::{EngineChoice, EngineSearch, Engines};
 pub use inspect::{Inspection, ModelFacts, inspect};
-pub use veracity_diag::{Code, Diagnostic, Place, Refusal, Reporter, Result, Severity, codes};
+pub use veracity_diag::{
+    Code, Diagnostic, Place, Refusal, Reporter, Result, Severity, Snippet, codes,
+};
 pub use veracity_engine::{Device, ModelFormat, OptimizationLevel, SessionOptions};
 pub use veracity_results as results;
 pub use veracity_runtime::{
-    Fusion, InputId, OutputId, Pacer, PlannedPort, RunOptions, Runner, StateId, StepClock, Target,
+    Fusion, InputId, OutputId, Pacer, PlannedPort, RunOptions, Runner, SessionFacts, StateId,
+    StepClock, Target,
 };
 pub use veracity_spec as spec;
 pub use veracity_spec::Bundle;
 pub use veracity_tensor as tensor;
-pub use verify::{Verification, verify};
+pub use verify::{UnreadModel, Verification, verify};
+
+/// Version of Veracity.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use veracity_diag::{Diagnostic, Reporter, Severity};
-use veracity_spec::{Backend, Bundle};
+use veracity_spec::{Backend, Bundle, Node};
 
 /// What verifying a bundle found, and how much it could look at.
 #[derive(Clone, Debug, Serialize)]
@@ -17,12 +17,21 @@ pub struct Verification {
     pub sound: bool,
     /// Every problem, errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// Files whose hash was compared with the recorded one.
+    /// Files that were hashed and compared with what the bundle says.
     pub files_hashed: usize,
     /// Nodes whose model was read and compared with the declared ports.
     pub models_read: Vec<String>,
-    /// Nodes whose model only its engine can read: its ports are compared when it runs.
-    pub models_unread: Vec<String>,
+    /// Models that were not compared with the declared ports.
+    pub models_unread: Vec<UnreadModel>,
+}
+
+/// A model that was not compared with the declared ports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnreadModel {
+    /// The node it belongs to.
+    pub node: String,
+    /// Why not.
+    pub reason: &'static str,
 }
 
 /// Checks a bundle: its YAML, its paths, its hashes, its wiring, the ports of its ONNX models. Needs
@@ -31,23 +40,15 @@ pub fn verify(path: &Path) -> Verification {
     let mut reporter = Reporter::new();
     let bundle = reporter.absorb(Bundle::open(path));
     let mut files_hashed = 0;
+    let mut models_read = Vec::new();
     if let Some(bundle) = &bundle {
         for warning in reporter.absorb(bundle.verify()).unwrap_or_default() {
             reporter.report(warning);
         }
-        files_hashed = bundle.named_files().len();
-        veracity_runtime::check_models(bundle, &mut reporter);
+        let files = bundle.named_files();
+        files_hashed = files.iter().filter(|file| file.resolve(bundle.root()).is_ok()).count();
+        models_read = veracity_runtime::check_models(bundle, &mut reporter);
     }
-    let by_backend = |readable: bool| -> Vec<String> {
-        let nodes = bundle.iter().flat_map(|bundle| &bundle.spec().nodes);
-        nodes
-            .filter(|node| {
-                let backend = node.model.as_ref().map(|model| model.backend);
-                backend.is_some_and(|backend| (backend == Backend::Onnx) == readable)
-            })
-            .map(|node| node.name.clone())
-            .collect()
-    };
     let diagnostics = reporter.diagnostics().to_vec();
     Verification {
         schema_version: crate::results::SCHEMA_VERSION,
@@ -55,7 +56,18 @@ pub fn verify(path: &Path) -> Verification {
         sound: !diagnostics.iter().any(|found| found.severity == Severity::Error),
         diagnostics,
         files_hashed,
-        models_read: by_backend(true),
-        models_unread: by_backend(false),
+        models_unread: bundle.map(|bundle| unread(&bundle, &models_read)).unwrap_or_default(),
+        models_read,
     }
+}
+
+fn unread(bundle: &Bundle, read: &[String]) -> Vec<UnreadModel> {
+    let reason = |node: &Node| match node.model.as_ref().map(|model| model.backend) {
+        None => "it has no model",
+        Some(Backend::Onnx) => "its model could not be read",
+        Some(Backend::Jit) => "the ports of TorchScript are known only when it runs",
+        Some(Backend::Pt2) => "pt2 models are not read yet",
+    };
+    let nodes = bundle.spec().nodes.iter().filter(|node| !read.contains(&node.name));
+    nodes.map(|node| UnreadModel { node: node.name.clone(), reason: reason(node) }).collect()
 }

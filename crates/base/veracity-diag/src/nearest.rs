@@ -6,10 +6,7 @@ const MAX_SUGGESTED: usize = 64;
 const MAX_CANDIDATES: usize = 256;
 
 /// The candidate nearest to `name`, if it is near enough to be what was meant.
-pub fn nearest<'c>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'c str>,
-) -> Option<&'c str> {
+pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let name: Vec<char> = name.chars().flat_map(char::to_lowercase).collect();
     if name.len() > MAX_SUGGESTED {
         return None;

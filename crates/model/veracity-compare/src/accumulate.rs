@@ -16,6 +16,10 @@ use crate::plan::LANES;
 use crate::simd::{InstructionSet, Job, Simd};
 use crate::summary::{NonFiniteTally, Range};
 
+mod kinds;
+
+use kinds::{Doubles, Integers, Pair, Pairs, Singles};
+
 /// A little below 1: a quotient that is estimated to stay below `max_rel` by this factor is
 /// below it for certain, whatever the two roundings of the estimate did.
 const SURELY_BELOW: f64 = 1.0 - 4.0 * f64::EPSILON;
@@ -133,80 +137,6 @@ impl Accumulator {
             self.max_rel = self.max_rel.max(error / reference.abs());
         }
         true
-    }
-}
-
-/// Reference, candidate and absolute error.
-type Pair = (f64, f64, f64);
-
-/// Pairs of one kind, readable one by one and eight at a time.
-trait Pairs: Copy {
-    fn len(self) -> usize;
-    fn pair(self, index: usize) -> Pair;
-    /// The eight pairs of a chunk: reference, candidate, error.
-    fn chunk<S: Simd>(self, simd: S, chunk: usize) -> [S::Lanes; 3];
-}
-
-#[derive(Clone, Copy)]
-struct Singles<'a>(&'a [f32], &'a [f32]);
-
-#[derive(Clone, Copy)]
-struct Doubles<'a>(&'a [f64], &'a [f64]);
-
-#[derive(Clone, Copy)]
-struct Integers<'a>(&'a [f64], &'a [f64], &'a [f64]);
-
-impl Pairs for Singles<'_> {
-    #[inline(always)]
-    fn len(self) -> usize {
-        self.0.len()
-    }
-
-    fn pair(self, index: usize) -> Pair {
-        let (reference, candidate) = (f64::from(self.0[index]), f64::from(self.1[index]));
-        (reference, candidate, (candidate - reference).abs())
-    }
-
-    #[inline(always)]
-    fn chunk<S: Simd>(self, simd: S, chunk: usize) -> [S::Lanes; 3] {
-        let reference = simd.widen(&self.0.as_chunks().0[chunk]);
-        let candidate = simd.widen(&self.1.as_chunks().0[chunk]);
-        [reference, candidate, simd.abs(simd.sub(candidate, reference))]
-    }
-}
-
-impl Pairs for Doubles<'_> {
-    #[inline(always)]
-    fn len(self) -> usize {
-        self.0.len()
-    }
-
-    fn pair(self, index: usize) -> Pair {
-        let (reference, candidate) = (self.0[index], self.1[index]);
-        (reference, candidate, (candidate - reference).abs())
-    }
-
-    #[inline(always)]
-    fn chunk<S: Simd>(self, simd: S, chunk: usize) -> [S::Lanes; 3] {
-        let reference = simd.load(&self.0.as_chunks().0[chunk]);
-        let candidate = simd.load(&self.1.as_chunks().0[chunk]);
-        [reference, candidate, simd.abs(simd.sub(candidate, reference))]
-    }
-}
-
-impl Pairs for Integers<'_> {
-    #[inline(always)]
-    fn len(self) -> usize {
-        self.0.len()
-    }
-
-    fn pair(self, index: usize) -> Pair {
-        (self.0[index], self.1[index], self.2[index])
-    }
-
-    #[inline(always)]
-    fn chunk<S: Simd>(self, simd: S, chunk: usize) -> [S::Lanes; 3] {
-        [self.0, self.1, self.2].map(|side| simd.load(&side.as_chunks().0[chunk]))
     }
 }
 

@@ -6,24 +6,34 @@ use veracity_spec::{Backend, Bundle, BundlePath, Direction, Node, PortRef};
 use veracity_tensor::{DType, Shape};
 
 /// Checks every model that can be read without an engine: the ports of ONNX models, and where
-/// their external data lies. Notes all problems of all models.
-pub fn check_models(bundle: &Bundle, reporter: &mut Reporter) {
+/// their external data lies. Notes all problems of all models, and gives the nodes whose model was
+/// read.
+pub fn check_models(bundle: &Bundle, reporter: &mut Reporter) -> Vec<String> {
+    let mut read = Vec::new();
     for node in &bundle.spec().nodes {
         let onnx = node.model.as_ref().filter(|model| model.backend == Backend::Onnx);
-        if let Some(model) = onnx {
-            check_onnx(bundle, node, &model.path, reporter);
+        if let Some(model) = onnx
+            && check_onnx(bundle, node, &model.path, reporter).is_some()
+        {
+            read.push(node.name.clone());
         }
     }
+    read
 }
 
-fn check_onnx(bundle: &Bundle, node: &Node, path: &BundlePath, reporter: &mut Reporter) {
+/// `None` when the model could not be read.
+fn check_onnx(
+    bundle: &Bundle,
+    node: &Node,
+    path: &BundlePath,
+    reporter: &mut Reporter,
+) -> Option<()> {
     let place = bundle.places().model(&node.name);
     let read = path.resolve(bundle.root()).and_then(Model::read);
-    let Some(model) = reporter.absorb(read.map_err(|refusal| refusal.within(&place))) else {
-        return;
-    };
+    let model = reporter.absorb(read.map_err(|refusal| refusal.within(&place)))?;
     check_ports(bundle, node, &model, reporter);
     check_external_data(bundle, node, path, &model, reporter);
+    Some(())
 }
 
 fn check_ports(bundle: &Bundle, node: &Node, model: &Model, reporter: &mut Reporter) {

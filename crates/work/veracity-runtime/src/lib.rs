@@ -25,4 +25,5 @@ pub use options::{Fusion, RunOptions};
 pub use plan::{InputId, OutputId, Plan, PlannedPort, StateId};
 pub use provider::EngineProvider;
 pub use runner::{Runner, Target};
+pub use stage::SessionFacts;
 pub use timing::{Pacer, StepClock};

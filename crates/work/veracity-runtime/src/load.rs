@@ -95,10 +95,10 @@ impl<'a> Loader<'a> {
             if nodes.len() == 1 { self.bundle.places().model(&name) } else { Place::node(&name) };
         let load = || {
             let engine = self.engines.engine_for(source.format)?;
-            engine.load(&source, &ports, &self.options.session)
+            let session = engine.load(&source, &ports, &self.options.session)?;
+            Stage::new(name, engine.as_ref(), session, stage, memory)
         };
-        let session = load().map_err(|refusal| refusal.within(&place))?;
-        Stage::new(name, session, stage, memory)
+        load().map_err(|refusal| refusal.within(&place))
     }
 
     /// The model of a node. Its hash is checked on the very bytes that are handed on.

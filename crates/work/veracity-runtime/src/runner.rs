@@ -8,7 +8,7 @@ use veracity_tensor::{DType, Shape, SharedTensor, Tensor, TensorView};
 
 use crate::memory::{Memory, Phase};
 use crate::plan::{InputId, OutputId, Plan, PlannedPort, StateId};
-use crate::stage::Stage;
+use crate::stage::{SessionFacts, Stage};
 
 /// A loaded bundle.
 ///
@@ -69,9 +69,9 @@ impl Runner {
         self.warnings.push(warning);
     }
 
-    /// Each session's nodes and what it runs on.
-    pub fn sessions(&self) -> impl Iterator<Item = (&str, String)> {
-        self.stages.iter().map(|stage| (stage.name(), stage.device()))
+    /// What runs the bundle, in the order in which it runs.
+    pub fn sessions(&self) -> impl ExactSizeIterator<Item = &SessionFacts> {
+        self.stages.iter().map(Stage::facts)
     }
 
     /// Copies row-major elements into an input. Refused when dtype or shape differ from the

@@ -1,15 +1,28 @@
 //! One loaded session with the memory it works on.
 
+use serde::Serialize;
 use veracity_diag::{Place, Refusal, Result};
-use veracity_engine::{Binding, Session};
+use veracity_engine::{Binding, Engine, Session};
 
 use crate::memory::{Memory, Phase};
 use crate::plan::PlannedStage;
 
+/// What runs a part of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SessionFacts {
+    /// The node, or the nodes of a merged group joined by `+`.
+    pub nodes: String,
+    /// Name of the engine.
+    pub engine: &'static str,
+    /// Version of the library behind it.
+    pub engine_version: String,
+    /// What it runs on.
+    pub device: String,
+}
+
 /// A session bound to memory, ready to run in any phase.
 pub(crate) struct Stage {
-    /// Node name, or the names of a merged group joined by `+`.
-    name: String,
+    facts: SessionFacts,
     session: Box<dyn Session>,
     /// One binding per phase; all the same when the stage touches no state.
     bindings: [Binding; Phase::ALL.len()],
@@ -17,7 +30,8 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(
-        name: String,
+        nodes: String,
+        engine: &dyn Engine,
         mut session: Box<dyn Session>,
         stage: &PlannedStage,
         memory: &Memory,
@@ -37,7 +51,13 @@ impl Stage {
         } else {
             [bind(Phase::Staged)?; Phase::ALL.len()]
         };
-        Ok(Self { name, session, bindings })
+        let facts = SessionFacts {
+            nodes,
+            engine: engine.name(),
+            engine_version: engine.version(),
+            device: session.device(),
+        };
+        Ok(Self { facts, session, bindings })
     }
 
     /// Whether the stage reads or writes memory that changes from step to step.
@@ -61,16 +81,12 @@ impl Stage {
         result.map_err(|refusal| self.name_in(refusal))
     }
 
-    pub(crate) fn device(&self) -> String {
-        self.session.device()
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    pub(crate) fn facts(&self) -> &SessionFacts {
+        &self.facts
     }
 
     #[cold]
     fn name_in(&self, refusal: Refusal) -> Refusal {
-        refusal.within(&Place::node(&self.name))
+        refusal.within(&Place::node(&self.facts.nodes))
     }
 }

@@ -8,6 +8,9 @@ use veracity_results::{Latency, StepTiming};
 /// Longest step that is told apart from longer ones.
 const LONGEST_NANOS: u64 = 3_600 * 1_000_000_000;
 
+/// How long before a step is due its thread stops sleeping.
+const SPIN: Duration = Duration::from_micros(100);
+
 /// Collects step times. Recording allocates nothing.
 #[derive(Debug)]
 pub struct StepClock {
@@ -78,11 +81,13 @@ impl Pacer {
         Self { period, due: Instant::now(), missed: 0 }
     }
 
-    /// Waits until the next step is due.
+    /// Waits until the next step is due: sleeps most of the time, then spins, because a sleeping
+    /// thread is woken up to a tenth of a millisecond late.
     pub fn wait(&self) {
-        let now = Instant::now();
-        if self.due > now {
-            std::thread::sleep(self.due - now);
+        let left = self.due.saturating_duration_since(Instant::now());
+        std::thread::sleep(left.saturating_sub(SPIN));
+        while Instant::now() < self.due {
+            std::hint::spin_loop();
         }
     }
 

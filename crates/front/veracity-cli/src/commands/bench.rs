@@ -145,7 +145,7 @@ fn answer_json(bundle: &Bundle, arguments: &BenchArgs, variants: &[Variant]) -> 
         json!({
             "engine": variant.engine.to_string(),
             "fused": variant.is_fused,
-            "sessions": sessions::as_json(&variant.runner),
+            "sessions": variant.runner.sessions().collect::<Vec<_>>(),
             "latency": found,
             "p50_ratio": ratio(&found, &first),
         })

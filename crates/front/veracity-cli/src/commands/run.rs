@@ -80,9 +80,15 @@ fn bundle_rate(bundle: &Bundle) -> Result<f64, Refusal> {
 }
 
 fn answer(runner: &Runner, timing: &StepTiming, width: usize) -> String {
-    let mut table = Table::new([Column::left("session").flexible(), Column::left("device")]);
-    for (nodes, device) in runner.sessions() {
-        table.row([Cell::from(nodes), Cell::from(device)]);
+    let mut table = Table::new([
+        Column::left("session").flexible(),
+        Column::left("engine"),
+        Column::left("device"),
+    ]);
+    for session in runner.sessions() {
+        let engine = format!("{} {}", session.engine, session.engine_version);
+        let cells = [session.nodes.as_str(), engine.as_str(), session.device.as_str()];
+        table.row(cells.map(Cell::from));
     }
     let sessions =
         if runner.sessions().next().is_some() { table.render(0, width) } else { String::new() };
@@ -99,7 +105,7 @@ fn answer_json(
         "schema_version": SCHEMA_VERSION,
         "bundle": bundle.yaml_path().display().to_string(),
         "timing": timing,
-        "sessions": sessions::as_json(runner),
+        "sessions": runner.sessions().collect::<Vec<_>>(),
         "warnings": runner.warnings(),
         "outputs": arguments.outputs.as_ref().map(|path| path.display().to_string()),
     })

@@ -1,6 +1,5 @@
 //! Loads a bundle as the options say, and names the sessions it got.
 
-use serde_json::{Value, json};
 use veracity::{
     Bundle, EngineChoice, EngineSearch, Engines, Fusion, Result, RunOptions, Runner, SessionOptions,
 };
@@ -32,10 +31,4 @@ pub(super) fn load(
     let fusion = if fuse { Fusion::within_single_precision() } else { Fusion::Off };
     let options = RunOptions::new().with_session(session).with_fusion(fusion);
     Runner::load(bundle, engines, &options)
-}
-
-/// The sessions of a runner, for programs.
-pub(super) fn as_json(runner: &Runner) -> Vec<Value> {
-    let session = |(nodes, device): (&str, String)| json!({ "nodes": nodes, "device": device });
-    runner.sessions().map(session).collect()
 }

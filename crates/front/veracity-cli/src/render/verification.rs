@@ -44,12 +44,10 @@ fn coverage(verification: &Verification) -> Vec<String> {
     let read = count(models_read.len(), "model");
     let mut parts = vec![format!("{hashed} hashed, {read} compared with their ports")];
     if !models_unread.is_empty() {
-        let unread: Vec<String> =
-            models_unread.iter().map(|node| format!("node {}", printable(node))).collect();
-        parts.push(format!(
-            "not compared: {} (their ports are known only when they run)",
-            unread.join(", ")
-        ));
+        let unread = models_unread
+            .iter()
+            .map(|model| format!("node {} ({})", printable(&model.node), model.reason));
+        parts.push(format!("not compared: {}", unread.collect::<Vec<_>>().join(", ")));
     }
     parts
 }
@@ -75,8 +73,9 @@ mod tests {
         let mut sound = verification();
         sound.files_hashed = 3;
         sound.models_read = vec!["encoder".into()];
-        sound.models_unread = vec!["policy".into()];
-        insta::assert_snapshot!(plain(&sound, false), @"sound: 3 files hashed, 1 model compared with their ports; not compared: node policy (their ports are known only when they run)");
+        let reason = "its ports are known only when it runs";
+        sound.models_unread = vec![veracity::UnreadModel { node: "policy".into(), reason }];
+        insta::assert_snapshot!(plain(&sound, false), @"sound: 3 files hashed, 1 model compared with their ports; not compared: node policy (its ports are known only when it runs)");
     }
 
     #[test]

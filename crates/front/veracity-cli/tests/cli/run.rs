@@ -31,9 +31,9 @@ fn an_episode_gives_the_outputs_of_every_step() {
     assert_said!(timeless(&said), @"
     exit code 0
     ----- stdout -----
-    session device
-    scale cpu
-    memory cpu
+    session engine device
+    scale embedded tract [version] cpu
+    memory embedded tract [version] cpu
 
     steps p50 us p99 us p99.9 us max us mean us
     6 [us] - - [us] [us]

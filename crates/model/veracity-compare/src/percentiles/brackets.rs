@@ -61,7 +61,6 @@ impl Brackets {
 }
 
 /// The upper 32 bits of an error, below 2^31; of NaN above those of every error.
-#[expect(clippy::cast_possible_truncation, reason = "32 bits are left")]
 #[inline(always)]
 fn upper_half(error: f64) -> u32 {
     (error.to_bits() >> 32) as u32

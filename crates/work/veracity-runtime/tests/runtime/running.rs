@@ -27,7 +27,7 @@ fn a_chain_computes_what_its_nodes_compute() {
 fn merging_leaves_one_session() {
     let options = RunOptions::new().with_fusion(Fusion::within_single_precision());
     let runner = chain().load(&options);
-    let sessions: Vec<_> = runner.sessions().map(|(name, _)| name.to_owned()).collect();
+    let sessions: Vec<_> = runner.sessions().map(|session| session.nodes.clone()).collect();
     assert_eq!(sessions, ["first+second+third"]);
     assert_eq!(chain().load(&RunOptions::new()).sessions().count(), 3);
 }
