@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,29 +39,29 @@ def main() -> int:
     def veracity(*arguments: object) -> int:
         command = [str(options.veracity), *map(str, arguments)]
         print(f"\n$ veracity {' '.join(command[1:])}", flush=True)
-        return subprocess.run(command, check=False).returncode
+        # The command line looks for ONNX Runtime in the active Python environment.
+        environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
+        return subprocess.run(command, check=False, env=environment).returncode
 
     print("3. check the bundle, run the recorded episode without Python, compare with PyTorch")
-    code = veracity("verify", bundle)
-    results = []
+    if code := veracity("verify", bundle):
+        return code
+    verdicts = {}
     for engine in ("ort", "embedded"):
         outputs = out / f"episode_{engine}.npz"
-        code = code or veracity(
-            "run", bundle, "--engine", engine, "--inputs", inputs, "--outputs", outputs
+        episode_options = ("--engine", engine, "--inputs", inputs, "--outputs", outputs)
+        verdicts[engine] = veracity("run", bundle, *episode_options) or veracity(
+            "compare", reference, outputs, "--atol", ATOL, "--rtol", RTOL
         )
-        verdict = code or veracity("compare", reference, outputs, "--atol", ATOL, "--rtol", RTOL)
-        results.append((engine, verdict))
 
     print()
-    for engine, verdict in results:
+    claim = f"equals PyTorch within {ATOL:g} + {RTOL:g} * |value|"
+    for engine, verdict in verdicts.items():
         word = "proved" if verdict == 0 else "NOT proved"
-        print(
-            f"{word}: actuation/joint_target over {STEPS} steps with memory, engine {engine}, "
-            f"equals PyTorch within {ATOL:g} + {RTOL:g} * |value|"
-        )
+        print(f"{word}: actuation/joint_target over {STEPS} steps, engine {engine}, {claim}")
     print("not proved: other inputs than the recorded ones")
     print(f"bundle: {bundle}\nepisode and outputs: {out}/episode_*.npz")
-    return max(verdict for _, verdict in results)
+    return max(verdicts.values())
 
 
 if __name__ == "__main__":

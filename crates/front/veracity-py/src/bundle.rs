@@ -29,5 +29,6 @@ pub(crate) fn write_bundle(
         initial.insert(key, tensor);
     }
     let bundle = py.detach(|| draft.write(&folder, initial)).or_raise(py)?;
-    Ok(bundle.yaml_path().to_owned())
+    // The file as the caller would name it, not by its absolute path.
+    Ok(folder.join(bundle.yaml_path().file_name().unwrap_or_default()))
 }

@@ -34,8 +34,6 @@ pub(crate) struct Accumulator {
     pub(crate) differing: u64,
     /// Compared pairs outside of the tolerance.
     pub(crate) outside: u64,
-    /// Largest error relative to a reference that is not 0.
-    pub(crate) max_rel: f64,
     /// Pairs that are not compared.
     pub(crate) non_finite: NonFiniteTally,
     /// Finite references beside a candidate that is not finite.
@@ -48,6 +46,8 @@ pub(crate) struct LaneTotals {
     pub(crate) sum: [f64; LANES],
     pub(crate) sum_of_squares: [f64; LANES],
     pub(crate) max_abs: [f64; LANES],
+    /// Largest error relative to a reference that is not 0.
+    pub(crate) max_rel: [f64; LANES],
     /// Largest `error - rtol * |reference|`, at least 0.
     pub(crate) excess: [f64; LANES],
     pub(crate) reference_low: [f64; LANES],
@@ -66,6 +66,7 @@ impl Accumulator {
                 sum: zero,
                 sum_of_squares: zero,
                 max_abs: zero,
+                max_rel: zero,
                 excess: zero,
                 reference_low: low,
                 reference_high: high,
@@ -74,7 +75,6 @@ impl Accumulator {
             },
             differing: 0,
             outside: 0,
-            max_rel: 0.0,
             non_finite: NonFiniteTally::default(),
             lone_references: Range::EMPTY,
         }
@@ -134,7 +134,7 @@ impl Accumulator {
         self.differing += u64::from(error > 0.0);
         self.outside += u64::from(error > self.tolerance.bound(reference));
         if error > 0.0 && reference != 0.0 {
-            self.max_rel = self.max_rel.max(error / reference.abs());
+            lanes.max_rel[lane] = lanes.max_rel[lane].max(error / reference.abs());
         }
         true
     }
@@ -161,7 +161,7 @@ impl<P: Pairs> Job for AddPairs<'_, P> {
             *chunk = simd.store(error);
             // An error that is not finite may come from a pair that is not, or from an overflow.
             if simd.less(error, infinity) == u8::MAX {
-                registers.add(simd, into, reference, candidate, error);
+                registers.add(simd, reference, candidate, error);
             } else {
                 registers.store(simd, into);
                 add_one_by_one(into, pairs, number * LANES, first, chunk);
@@ -195,6 +195,7 @@ struct Registers<S: Simd> {
     sum: S::Lanes,
     sum_of_squares: S::Lanes,
     max_abs: S::Lanes,
+    max_rel: S::Lanes,
     excess: S::Lanes,
     reference_low: S::Lanes,
     reference_high: S::Lanes,
@@ -217,6 +218,7 @@ impl<S: Simd> Registers<S> {
             sum: simd.load(&lanes.sum),
             sum_of_squares: simd.load(&lanes.sum_of_squares),
             max_abs: simd.load(&lanes.max_abs),
+            max_rel: simd.load(&lanes.max_rel),
             excess: simd.load(&lanes.excess),
             reference_low: simd.load(&lanes.reference_low),
             reference_high: simd.load(&lanes.reference_high),
@@ -224,7 +226,7 @@ impl<S: Simd> Registers<S> {
             candidate_high: simd.load(&lanes.candidate_high),
             differing: simd.no_counts(),
             outside: simd.no_counts(),
-            rel_filter: simd.splat(from.max_rel * SURELY_BELOW),
+            rel_filter: simd.mul(simd.load(&lanes.max_rel), simd.splat(SURELY_BELOW)),
             zero: simd.splat(0.0),
             atol: simd.splat(from.tolerance.atol()),
             rtol: simd.splat(from.tolerance.rtol()),
@@ -237,6 +239,7 @@ impl<S: Simd> Registers<S> {
             sum: simd.store(self.sum),
             sum_of_squares: simd.store(self.sum_of_squares),
             max_abs: simd.store(self.max_abs),
+            max_rel: simd.store(self.max_rel),
             excess: simd.store(self.excess),
             reference_low: simd.store(self.reference_low),
             reference_high: simd.store(self.reference_high),
@@ -249,14 +252,7 @@ impl<S: Simd> Registers<S> {
 
     /// Adds eight pairs whose errors are finite.
     #[inline(always)]
-    fn add(
-        &mut self,
-        simd: S,
-        into: &mut Accumulator,
-        reference: S::Lanes,
-        candidate: S::Lanes,
-        error: S::Lanes,
-    ) {
+    fn add(&mut self, simd: S, reference: S::Lanes, candidate: S::Lanes, error: S::Lanes) {
         self.reference_low = simd.min(self.reference_low, reference);
         self.reference_high = simd.max(self.reference_high, reference);
         self.candidate_low = simd.min(self.candidate_low, candidate);
@@ -272,22 +268,24 @@ impl<S: Simd> Registers<S> {
         self.differing = simd.count_less(self.differing, self.zero, error);
 
         // A division costs as much as all of the above; the largest quotient changes rarely.
-        let differing = simd.less(self.zero, error);
         let surely_below = simd.less(error, simd.mul(self.rel_filter, magnitude));
-        if differing & !surely_below != 0 && simd.less(self.zero, magnitude) & differing != 0 {
-            self.raise_max_rel(simd, into, error, magnitude);
+        if simd.less(self.zero, error) & !surely_below != 0 {
+            self.raise_max_rel(simd, error, magnitude);
         }
     }
 
     #[inline(always)]
-    fn raise_max_rel(&mut self, simd: S, into: &mut Accumulator, error: S::Lanes, by: S::Lanes) {
-        let quotients = simd.store(simd.div(error, by));
-        let magnitudes = simd.store(by);
-        for (quotient, magnitude) in quotients.into_iter().zip(magnitudes) {
-            if magnitude > 0.0 {
-                into.max_rel = into.max_rel.max(quotient);
+    fn raise_max_rel(&mut self, simd: S, error: S::Lanes, magnitude: S::Lanes) {
+        let mut quotients = simd.div(error, magnitude);
+        let divisible = simd.less(self.zero, magnitude);
+        if divisible != u8::MAX {
+            let mut values = simd.store(quotients);
+            for (lane, value) in values.iter_mut().enumerate() {
+                *value = if divisible >> lane & 1 == 1 { *value } else { 0.0 };
             }
+            quotients = simd.load(&values);
         }
-        self.rel_filter = simd.splat(into.max_rel * SURELY_BELOW);
+        self.max_rel = simd.max(self.max_rel, quotients);
+        self.rel_filter = simd.mul(self.max_rel, simd.splat(SURELY_BELOW));
     }
 }

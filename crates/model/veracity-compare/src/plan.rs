@@ -56,7 +56,7 @@ impl Plan {
             block: BLOCK,
             tile: TILE,
             direct_limit: 128 * 1024,
-            sample: 64 * 1024,
+            sample: 128 * 1024,
             // 32 MiB.
             collect_limit: 2 * 1024 * 1024,
         }

@@ -155,7 +155,7 @@ impl Summary {
             outside: totals.outside,
             max_abs: largest(&lanes.max_abs),
             worst_block: block,
-            max_rel: totals.max_rel,
+            max_rel: largest(&lanes.max_rel),
             excess: largest(&lanes.excess),
             compared_references: range(&lanes.reference_low, &lanes.reference_high),
             lone_references: totals.lone_references,
