@@ -43,7 +43,7 @@ check: setup ## Format, lints, floors, types: what CI runs before the tests
 	$(BIN)/mypy
 
 bench: setup ## Measure against the peers; prints ratios
-	cargo build --locked --release -p veracity-cli -p veracity-runtime -p veracity-compare --examples --bins
+	cargo build --locked --release -p veracity-cli -p veracity-compare --bins --example bench_compare
 	$(BIN)/maturin develop --quiet --locked --release
 	$(BIN)/python bench/run.py
 

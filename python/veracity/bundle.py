@@ -15,8 +15,9 @@ def write_bundle(
     folder: str | os.PathLike[str],
     *,
     nodes: Iterable[Mapping[str, Any]],
-    data_flow: Mapping[str, Iterable[str]] | None = None,
-    feedback_flow: Mapping[str, Iterable[str]] | None = None,
+    data_flow: Mapping[str, str | Iterable[str]] | None = None,
+    feedback_flow: Mapping[str, str | Iterable[str]] | None = None,
+    outputs: Iterable[str] = (),
     initial_values: Mapping[str, Any] | None = None,
     frequency: float | None = None,
 ) -> Path:
@@ -33,6 +34,7 @@ def write_bundle(
             models say their ports, dtypes and shapes themselves; other models do not.
         data_flow: Edges within a step, `{"node/output": ["node/input", ...]}`.
         feedback_flow: Edges into the next step, written likewise.
+        outputs: Outputs that feed other nodes and are wanted outside as well, `["node/output"]`.
         initial_values: What feedback inputs start from, `{"node/input": tensor}`.
         frequency: Steps per second that the pipeline was made for.
 
@@ -43,6 +45,7 @@ def write_bundle(
         "nodes": [dict(node) for node in nodes],
         "data_flow": _edges(data_flow),
         "feedback_flow": _edges(feedback_flow),
+        "outputs": list(outputs),
         "frequency": frequency,
     }
     return _native.write_bundle(
@@ -50,5 +53,9 @@ def write_bundle(
     )
 
 
-def _edges(flow: Mapping[str, Iterable[str]] | None) -> list[tuple[str, str]]:
-    return [(source, target) for source, targets in (flow or {}).items() for target in targets]
+def _edges(flow: Mapping[str, str | Iterable[str]] | None) -> list[tuple[str, str]]:
+    return [
+        (source, target)
+        for source, targets in (flow or {}).items()
+        for target in ([targets] if isinstance(targets, str) else targets)
+    ]

@@ -41,6 +41,10 @@ class VeracityError(Exception):
         super().__init__("\n".join(str(diagnostic) for diagnostic in diagnostics))
         self.diagnostics = diagnostics
 
+    def __reduce__(self) -> tuple[type[VeracityError], tuple[list[Diagnostic]]]:
+        """Survive pickling, so that worker processes can raise it."""
+        return type(self), (self.diagnostics,)
+
 
 class BundleError(VeracityError, ValueError):
     """A bundle, or a file of it, is not what it should be."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from veracity._native import Pipeline
+from veracity.errors import Diagnostic
 from veracity.ports import InferencePort, port_from_json
 
 #: Where LEAPP's `value_dict` keeps the pipeline's outputs.
@@ -59,7 +61,7 @@ class InferenceManager:
             fuse=fuse,
             site_packages=_site_packages(),
         )
-        self.warnings: list[Any] = self._pipeline.warnings
+        self.warnings: list[Diagnostic] = self._pipeline.warnings
         spec = json.loads(self._pipeline.spec_json)
         self.configs: Mapping[str, Any] = MappingProxyType(_configs(spec["configs"]))
         self.frequency: float | None = spec["configs"]["frequency"]
@@ -76,7 +78,6 @@ class InferenceManager:
         self.feedback_ports = _select(declared["inputs"], self._pipeline.feedback_keys)
         self._declared = declared
 
-    # The step is bound directly: one Python frame costs as much as copying a small observation.
     def run_policy(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Run one step.
 
@@ -160,15 +161,17 @@ class _BoundaryValues(Mapping[str, Mapping[str, Any]]):
         inputs: Mapping[str, InferencePort],
         outputs: Mapping[str, InferencePort],
     ) -> None:
-        nodes: dict[str, dict[str, InferencePort]] = {}
+        nodes: dict[str, dict[str, Callable[[], Any]]] = {}
         for port in inputs.values():
-            nodes.setdefault(port.node, {})[port.name] = port
-        nodes[_OUTPUTS] = dict(outputs)
+            read = partial(pipeline.input_value, port.node, port.name)
+            nodes.setdefault(port.node, {})[port.name] = read
+        nodes[_OUTPUTS] = {
+            key: partial(pipeline.output_value, index) for index, key in enumerate(outputs)
+        }
         self._nodes = nodes
-        self._pipeline = pipeline
 
     def __getitem__(self, node: str) -> Mapping[str, Any]:
-        return _NodeValues(self._pipeline, self._nodes[node])
+        return _NodeValues(self._nodes[node])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._nodes)
@@ -180,19 +183,17 @@ class _BoundaryValues(Mapping[str, Mapping[str, Any]]):
 class _NodeValues(Mapping[str, Any]):
     """The values of one node."""
 
-    def __init__(self, pipeline: Pipeline, ports: Mapping[str, InferencePort]) -> None:
-        self._pipeline = pipeline
-        self._ports = ports
+    def __init__(self, readers: Mapping[str, Callable[[], Any]]) -> None:
+        self._readers = readers
 
     def __getitem__(self, name: str) -> Any:
-        port = self._ports[name]
-        return self._pipeline.value(port.node, port.name)
+        return self._readers[name]()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._ports)
+        return iter(self._readers)
 
     def __len__(self) -> int:
-        return len(self._ports)
+        return len(self._readers)
 
 
 def _select(ports: Mapping[str, InferencePort], keys: list[str]) -> Mapping[str, InferencePort]:

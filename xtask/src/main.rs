@@ -1,7 +1,7 @@
 //! Checks of this repository that a compiler cannot make.
 //!
 //! `cargo xtask layers` holds the dependencies of the crates to the floor table in ARCHITECTURE.md.
-//! `cargo xtask sizes` prints the longest files and functions' home files, for looking.
+//! `cargo xtask sizes` prints the longest files, for looking.
 
 mod floors;
 mod sizes;

@@ -28,6 +28,9 @@ pub struct BundleDraft {
     /// Edges into the next step.
     #[serde(default)]
     pub feedback_flow: Vec<(String, String)>,
+    /// Outputs that feed other nodes and are wanted outside as well, as `node/output`.
+    #[serde(default)]
+    pub outputs: Vec<String>,
     /// Steps per second that the pipeline was made for.
     #[serde(default)]
     pub frequency: Option<f64>,
@@ -90,6 +93,8 @@ impl BundleDraft {
             .into_iter()
             .filter_map(|(key, tensor)| Some((reporter.absorb(port_ref(&key))?, tensor)))
             .collect();
+        let wanted: Vec<PortRef> =
+            self.outputs.iter().filter_map(|key| reporter.absorb(port_ref(key))).collect();
         reporter.finish()?;
         let mut spec = Spec { data_flow, feedback_flow, ..Spec::default() };
         spec.configs.frequency = self.frequency;
@@ -102,7 +107,7 @@ impl BundleDraft {
             }
             spec.nodes.push(node);
         }
-        expose_loose_ends(&mut spec);
+        expose_loose_ends(&mut spec, &wanted);
         let writer = BundleWriter::new(spec).initial_values(initial);
         files
             .into_iter()
@@ -111,8 +116,9 @@ impl BundleDraft {
     }
 }
 
-/// Inputs that nothing feeds are the pipeline's inputs, outputs that feed nothing its outputs.
-fn expose_loose_ends(spec: &mut Spec) {
+/// Inputs that nothing feeds are the pipeline's inputs; outputs that feed nothing, and those that
+/// are wanted, its outputs.
+fn expose_loose_ends(spec: &mut Spec, wanted: &[PortRef]) {
     let edges = || spec.data_flow.iter().chain(&spec.feedback_flow);
     let fed: BTreeSet<&PortRef> = edges().map(|edge| &edge.target).collect();
     let feeding: BTreeSet<&PortRef> = edges().map(|edge| &edge.source).collect();
@@ -123,7 +129,8 @@ fn expose_loose_ends(spec: &mut Spec) {
         all.filter(|port| !connected.contains(port)).collect()
     };
     let inputs = loose(Direction::Input, &fed);
-    let outputs = loose(Direction::Output, &feeding);
+    let mut outputs = loose(Direction::Output, &feeding);
+    outputs.extend(wanted.iter().filter(|port| feeding.contains(port)).cloned());
     (spec.pipeline_inputs, spec.pipeline_outputs) = (inputs, outputs);
 }
 
@@ -131,23 +138,47 @@ fn node_from_draft(draft: &NodeDraft) -> Result<Node> {
     let place = Place::node(&draft.name);
     let build = || -> Result<Node> {
         let backend = backend_of(draft)?;
-        let (inputs, outputs) = match backend {
+        require_file(&draft.model)?;
+        let onnx = match backend {
             Backend::Onnx => {
                 let model = veracity_onnx::Model::read(&draft.model)?;
                 refuse_external_data(&model)?;
-                (model.inputs(), model.outputs())
+                Some(model)
             }
-            Backend::Jit | Backend::Pt2 => (Vec::new(), Vec::new()),
+            Backend::Jit | Backend::Pt2 => None,
         };
+        let known = |side: fn(&veracity_onnx::Model) -> Vec<ValueInfo>| {
+            onnx.as_ref().map(side).unwrap_or_default()
+        };
+        let inputs = ports(draft.inputs.as_deref(), &known(veracity_onnx::Model::inputs))?;
+        let outputs = ports(draft.outputs.as_deref(), &known(veracity_onnx::Model::outputs))?;
+        if let Some(model) = &onnx {
+            veracity_onnx::check_ports(model, &declared(&inputs), &declared(&outputs))?;
+        }
         Ok(Node {
             name: draft.name.clone(),
-            inputs: ports(draft.inputs.as_deref(), &inputs)?,
-            outputs: ports(draft.outputs.as_deref(), &outputs)?,
+            inputs,
+            outputs,
             model: Some(Model::unhashed(backend, bundle_path(draft, backend)?)),
             ..Node::default()
         })
     };
     build().map_err(|refusal| refusal.within(&place))
+}
+
+fn declared(ports: &[PortSpec]) -> Vec<veracity_onnx::DeclaredPort<'_>> {
+    ports.iter().map(|port| (port.name.as_str(), port.dtype, &port.shape)).collect()
+}
+
+/// Refuses what is no regular file before it is opened: a pipe would block, a device never end.
+fn require_file(path: &Path) -> Result<()> {
+    let (code, message) = match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => return Ok(()),
+        Ok(_) => (codes::PATH_NOT_A_FILE, "the model is not a regular file".to_owned()),
+        Err(error) => (codes::FILE_NOT_FOUND, format!("the model cannot be read: {error}")),
+    };
+    let place = Place::file(path.display().to_string());
+    Err(Diagnostic::error(code, message).at(place).into())
 }
 
 fn refuse_external_data(model: &veracity_onnx::Model) -> Result<()> {
@@ -205,13 +236,10 @@ fn ports(drafts: Option<&[PortDraft]>, known: &[ValueInfo]) -> Result<Vec<PortSp
 
 fn port_from_draft(draft: &PortDraft, known: Option<&ValueInfo>) -> Result<PortSpec> {
     let place = Place { port: Some(draft.name.clone()), ..Place::default() };
-    let missing = |what: &str| {
-        Diagnostic::error(
-            codes::SHAPE_INVALID,
-            format!("the {what} of port {:?} is not known", draft.name),
-        )
-        .at(place.clone())
-        .hint(format!("give `{what}`: the model does not say it"))
+    let missing = |what: &str, code| {
+        let message = format!("the {what} of port {:?} is not known", draft.name);
+        let hint = format!("give `{what}`: the model does not say it");
+        Diagnostic::error(code, message).at(place.clone()).hint(hint)
     };
     let dtype = match &draft.dtype {
         Some(name) => Some(DType::from_name(name).ok_or_else(|| {
@@ -221,9 +249,14 @@ fn port_from_draft(draft: &PortDraft, known: Option<&ValueInfo>) -> Result<PortS
         None => known.and_then(|info| info.dtype),
     };
     let dims = draft.shape.clone().or_else(|| known.and_then(fixed_dims));
-    let shape = dims.ok_or_else(|| missing("shape"))?;
-    let shape = Shape::new(shape).ok_or_else(|| missing("shape"))?;
-    let mut port = PortSpec::new(&draft.name, dtype.ok_or_else(|| missing("dtype"))?, shape);
+    let dims = dims.ok_or_else(|| missing("shape", codes::SHAPE_INVALID))?;
+    let too_large = || {
+        let message = format!("the shape of port {:?} has too many elements", draft.name);
+        Diagnostic::error(codes::SHAPE_TOO_LARGE, message).at(place.clone())
+    };
+    let shape = Shape::new(dims).ok_or_else(too_large)?;
+    let dtype = dtype.ok_or_else(|| missing("dtype", codes::DTYPE_UNKNOWN))?;
+    let mut port = PortSpec::new(&draft.name, dtype, shape);
     port.kind.clone_from(&draft.kind);
     port.temporal_period_ms = draft.temporal_period_ms;
     port.element_names = draft.element_names.as_ref().map(|axes| {
@@ -233,6 +266,9 @@ fn port_from_draft(draft: &PortDraft, known: Option<&ValueInfo>) -> Result<PortS
         };
         axes.iter().map(axis).collect()
     });
+    if let Some(problem) = port.element_names_problem() {
+        return Err(Diagnostic::error(codes::ELEMENT_NAMES_MISMATCH, problem).at(place).into());
+    }
     Ok(port)
 }
 

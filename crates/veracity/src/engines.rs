@@ -86,12 +86,9 @@ impl Engines {
             EngineChoice::Auto => self.find_ort().or_else(|refusal| {
                 // Only absence is made up for. A library that was named or is broken is reported:
                 // silently running another engine would hide it.
-                if refusal.first_error().code == codes::ENGINE_NOT_FOUND
-                    && self.search.ort_library.is_none()
-                {
-                    Ok(Arc::new(EmbeddedEngine) as Arc<dyn Engine>)
-                } else {
-                    Err(refusal)
+                match refusal.first_error().code {
+                    codes::ENGINE_NOT_FOUND => Ok(Arc::new(EmbeddedEngine) as Arc<dyn Engine>),
+                    _ => Err(refusal),
                 }
             }),
         }

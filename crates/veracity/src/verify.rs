@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use veracity_diag::{Diagnostic, Reporter, Severity};
-use veracity_spec::{Backend, Bundle, Node};
+use veracity_spec::{Backend, Bundle, BundlePath, Node};
 
 /// What verifying a bundle found, and how much it could look at.
 #[derive(Clone, Debug, Serialize)]
@@ -13,6 +13,8 @@ pub struct Verification {
     pub schema_version: &'static str,
     /// The bundle's YAML file, or the path that was given when there is none.
     pub bundle: String,
+    /// Whether there is a bundle whose description could be read.
+    pub opened: bool,
     /// Whether nothing has to be refused.
     pub sound: bool,
     /// Every problem, errors and warnings.
@@ -46,13 +48,17 @@ pub fn verify(path: &Path) -> Verification {
             reporter.report(warning);
         }
         let files = bundle.named_files();
-        files_hashed = files.iter().filter(|file| file.resolve(bundle.root()).is_ok()).count();
+        let opens = |file: &&BundlePath| {
+            file.resolve(bundle.root()).is_ok_and(|path| std::fs::File::open(path).is_ok())
+        };
+        files_hashed = files.iter().filter(opens).count();
         models_read = veracity_runtime::check_models(bundle, &mut reporter);
     }
     let diagnostics = reporter.diagnostics().to_vec();
     Verification {
         schema_version: crate::results::SCHEMA_VERSION,
         bundle: bundle.as_ref().map_or(path, |bundle| bundle.yaml_path()).display().to_string(),
+        opened: bundle.is_some(),
         sound: !diagnostics.iter().any(|found| found.severity == Severity::Error),
         diagnostics,
         files_hashed,

@@ -150,6 +150,8 @@ codes! {
     707 OPTION_INVALID "an option has an impossible value";
     708 INPUT_NOT_SETTABLE "this input is computed by the pipeline and cannot be set";
     709 INPUT_DEVICE "an input is not in memory the runtime can read";
+    710 VALUE_UNREADABLE "a value at a node boundary cannot be read";
+    711 INPUT_BOOL "a bool of an input is neither 0 nor 1";
 
     801 COMPARE_SHAPE_DIFFERS "the two tensors differ in shape";
     802 COMPARE_DTYPE_DIFFERS "the two tensors differ in dtype";

@@ -5,6 +5,7 @@
 
 mod comparison;
 mod measurement;
+mod number;
 mod timing;
 
 pub use comparison::{Comparison, ComparisonRow, Coverage, Verdict};

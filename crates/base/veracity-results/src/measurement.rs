@@ -87,14 +87,19 @@ pub struct Measurement {
     /// Compared pairs that are not equal. `-0` equals `0`.
     pub differing: u64,
     /// Largest absolute error; 0 when nothing was compared.
+    #[serde(with = "crate::number")]
     pub max_abs: f64,
     /// Mean absolute error over compared pairs.
+    #[serde(with = "crate::number")]
     pub mean_abs: f64,
     /// Root of the mean squared error over compared pairs.
+    #[serde(with = "crate::number")]
     pub rms: f64,
     /// Largest `|error| / |reference|` over compared pairs whose reference is not 0.
+    #[serde(with = "crate::number")]
     pub max_rel: f64,
     /// Largest `|reference|` over compared pairs.
+    #[serde(with = "crate::number")]
     pub max_abs_reference: f64,
     /// Smallest and largest finite reference, if there is one.
     pub reference_range: Option<(f64, f64)>,
@@ -109,7 +114,9 @@ pub struct Measurement {
     pub tolerance: Tolerance,
     /// Compared pairs with an error above the tolerance.
     pub outside: u64,
-    /// Smallest `atol` that would pass every compared pair at the tolerance's `rtol`.
+    /// Smallest `atol` that would pass every compared pair at the tolerance's `rtol`, within one
+    /// unit in the last place.
+    #[serde(with = "crate::number")]
     pub min_atol: f64,
     /// Distances in units in the last place of the dtype, by power of two; empty unless asked
     /// for, and for integers and bools. Trailing empty bins are left out.
@@ -129,8 +136,10 @@ pub struct Worst {
     /// Position along each axis.
     pub index: Vec<usize>,
     /// The reference there.
+    #[serde(with = "crate::number")]
     pub reference: f64,
     /// The candidate there.
+    #[serde(with = "crate::number")]
     pub candidate: f64,
 }
 

@@ -52,13 +52,18 @@ impl Engine for EmbeddedEngine {
         format == ModelFormat::Onnx
     }
 
+    /// NaN is refused where it enters a model; merging would let it pass between nodes.
+    fn may_merge(&self) -> bool {
+        false
+    }
+
     fn load(
         &self,
         source: &ModelSource,
         ports: &Ports,
         options: &SessionOptions,
     ) -> Result<Box<dyn Session>> {
-        let place = load::place_of(&source.bytes);
+        let place = source.bytes.place();
         check_request(source.format, options.device)
             .and_then(|()| load::load(&source.bytes, ports, options.optimization))
             .map(|session| Box::new(session.at(place.clone())) as Box<dyn Session>)

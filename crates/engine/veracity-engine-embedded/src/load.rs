@@ -38,14 +38,6 @@ pub(crate) fn load(
     EmbeddedModel::new(plan, ports.clone())
 }
 
-/// What a finding about the model names.
-pub(crate) fn place_of(bytes: &ModelBytes) -> Place {
-    match bytes {
-        ModelBytes::File(path) => Place::file(path.display().to_string()),
-        ModelBytes::Memory(_) => Place::default(),
-    }
-}
-
 /// The model, its bytes, and the folder of its external data if there can be one.
 fn read(bytes: &ModelBytes) -> Result<(Model, Bytes, Option<&Path>)> {
     let (bytes, folder) = match bytes {

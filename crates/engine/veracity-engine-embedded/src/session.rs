@@ -143,11 +143,6 @@ impl EmbeddedModel {
 impl Session for EmbeddedModel {
     fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<Binding> {
         self.ports.check_binding(inputs, outputs).map_err(|refusal| refusal.within(&self.place))?;
-        if let Some(index) = first_aliased(inputs, outputs) {
-            let port = &self.ports.outputs[index];
-            let message = format!("the buffer of output {:?} is bound a second time", port.name);
-            return Err(self.port_refusal(codes::ENGINE_BIND_MISMATCH, port, message).into());
-        }
         self.bindings.push(Bound { inputs: inputs.to_vec(), outputs: outputs.to_vec() });
         Ok(Binding(self.bindings.len() - 1))
     }
@@ -188,15 +183,6 @@ fn unusable_elements(dtype: DType, bytes: &[u8]) -> Option<&'static str> {
 
 fn any<const SIZE: usize>(bytes: &[u8], matches: impl Fn([u8; SIZE]) -> bool) -> bool {
     bytes.as_chunks().0.iter().any(|&element| matches(element))
-}
-
-/// The first output whose memory is also that of an input or of an earlier output. Buffers without
-/// bytes cannot be overwritten.
-fn first_aliased(inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Option<usize> {
-    outputs.iter().enumerate().position(|(index, output)| {
-        let mut others = inputs.iter().chain(&outputs[..index]);
-        output.byte_len() > 0 && others.any(|other| other.as_mut_ptr() == output.as_mut_ptr())
-    })
 }
 
 #[cfg(test)]

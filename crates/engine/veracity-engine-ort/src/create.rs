@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ort_sys::{OrtSession, OrtSessionOptions, os_char};
-use veracity_diag::{Diagnostic, Place, Refusal, Result, codes};
+use veracity_diag::{Diagnostic, Refusal, Result, codes};
 use veracity_engine::{Device, ModelBytes, SessionOptions};
 
 use crate::api::{Called, Failure, FailureKind, Owned};
@@ -85,16 +85,8 @@ fn load_refusal(model: &ModelBytes, failure: &Failure) -> Refusal {
         FailureKind::OtherShape | FailureKind::Other => codes::ENGINE_LOAD_FAILED,
     };
     Diagnostic::error(code, format!("ONNX Runtime refused the model: {}", failure.message))
-        .at(place_of(model))
+        .at(model.place())
         .into()
-}
-
-/// The file of a model, when it has one.
-pub(crate) fn place_of(model: &ModelBytes) -> Place {
-    match model {
-        ModelBytes::File(path) => Place::file(path.display().to_string()),
-        ModelBytes::Memory(_) => Place::default(),
-    }
 }
 
 fn open(

@@ -33,7 +33,6 @@ use veracity_engine::{
 use crate::api::{Failure, Owned};
 use crate::bound::{Passing, Runner};
 use crate::check::PortNames;
-use crate::create::place_of;
 use crate::library::Library;
 use crate::model_port::ModelPorts;
 use crate::session::OrtModel;
@@ -98,7 +97,7 @@ impl Engine for OrtEngine {
         options: &SessionOptions,
     ) -> Result<Box<dyn Session>> {
         check_request(source, options)?;
-        let place = place_of(&source.bytes);
+        let place = source.bytes.place();
         let (session, device) = create::create(&self.library, &source.bytes, options)?;
         let on_cpu = device == Device::Cpu;
         let passing = if on_cpu { Passing::Once } else { Passing::EveryRun };
@@ -119,7 +118,7 @@ fn check_request(source: &ModelSource, options: &SessionOptions) -> Result<()> {
     if source.format != ModelFormat::Onnx {
         let message = format!("ONNX Runtime does not run {} models", source.format);
         return Err(Diagnostic::error(codes::ENGINE_UNSUPPORTED_FORMAT, message)
-            .at(place_of(&source.bytes))
+            .at(source.bytes.place())
             .into());
     }
     if options.threads.get() > options::MAX_THREADS {
@@ -129,7 +128,7 @@ fn check_request(source: &ModelSource, options: &SessionOptions) -> Result<()> {
     match &source.bytes {
         ModelBytes::File(path) if !path.is_file() => {
             Err(Diagnostic::error(codes::FILE_NOT_FOUND, "the model file does not exist")
-                .at(place_of(&source.bytes))
+                .at(source.bytes.place())
                 .into())
         }
         _ => Ok(()),

@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use veracity_diag::{Diagnostic, Refusal, Result, codes};
+use veracity_diag::{Code, Diagnostic, Refusal, Result, codes};
 
 use crate::file_name;
 
@@ -48,7 +48,7 @@ impl Search {
         if let Some(wish) = self.wish(env, &mut looked) {
             return match library_at(&wish) {
                 Some(file) => Ok(Location::File(file)),
-                None => Err(looked.refusal()),
+                None => Err(looked.unfulfilled()),
             };
         }
         for packages in self.package_folders(env) {
@@ -116,8 +116,18 @@ impl Looked {
 
     /// Says that the library was in none of the places.
     pub(crate) fn refusal(self) -> Refusal {
-        let message = "the ONNX Runtime library was not found";
-        let mut diagnostic = Diagnostic::error(codes::ENGINE_NOT_FOUND, message);
+        self.refusal_as(codes::ENGINE_NOT_FOUND, "the ONNX Runtime library was not found")
+    }
+
+    /// Says that there is no library where the option or a variable says. Another code than
+    /// absence: whoever named a library does not want another engine in its place.
+    fn unfulfilled(self) -> Refusal {
+        let message = "there is no ONNX Runtime library at the place that was named";
+        self.refusal_as(codes::ENGINE_UNUSABLE, message)
+    }
+
+    fn refusal_as(self, code: Code, message: &str) -> Refusal {
+        let mut diagnostic = Diagnostic::error(code, message);
         for (index, place) in self.0.into_iter().enumerate() {
             diagnostic = diagnostic.hint(format!("looked at {}. {place}", index + 1));
         }
@@ -243,7 +253,7 @@ mod tests {
                 _ => (name == variable).then(|| nowhere.clone().into()),
             };
             let refusal = search.locate(&env).unwrap_err();
-            assert_eq!(refusal.first_error().code, codes::ENGINE_NOT_FOUND);
+            assert_eq!(refusal.first_error().code, codes::ENGINE_UNUSABLE);
             let hints = refusal.first_error().hints.join("\n");
             assert!(hints.contains(&*nowhere.to_string_lossy()), "{hints}");
             assert!(!hints.contains(&*venv.to_string_lossy()), "{hints}");

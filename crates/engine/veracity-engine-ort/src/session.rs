@@ -108,11 +108,6 @@ impl OrtModel {
 impl Session for OrtModel {
     fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<Binding> {
         self.ports.check_binding(inputs, outputs).map_err(|refusal| refusal.within(&self.place))?;
-        if let Some(output) = first_aliased(inputs, outputs) {
-            let name = &self.ports.outputs[output].name;
-            let message = format!("the buffer of output {name:?} is bound a second time");
-            return Err(self.refusal(codes::ENGINE_BIND_MISMATCH, message));
-        }
         let bound = self.make_bound(inputs, outputs).map_err(|failure| {
             let message = format!("ONNX Runtime refused the buffers: {}", failure.message);
             self.refusal(codes::ENGINE_BIND_MISMATCH, message)
@@ -141,13 +136,4 @@ impl Session for OrtModel {
     fn device(&self) -> String {
         self.device.clone()
     }
-}
-
-/// The first output whose memory is also that of an input or of an earlier output: the library
-/// would read what it has already overwritten. Buffers without bytes cannot be overwritten.
-fn first_aliased(inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Option<usize> {
-    outputs.iter().enumerate().position(|(index, output)| {
-        let mut others = inputs.iter().chain(&outputs[..index]);
-        output.byte_len() > 0 && others.any(|other| other.as_mut_ptr() == output.as_mut_ptr())
-    })
 }

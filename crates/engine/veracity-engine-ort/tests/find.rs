@@ -52,6 +52,6 @@ fn another_library_does_not_go_by_the_name_of_the_first() {
 fn a_place_without_a_library_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let refusal = find_at(folder.path()).unwrap_err();
-    assert_eq!(refusal.first_error().code, codes::ENGINE_NOT_FOUND);
+    assert_eq!(refusal.first_error().code, codes::ENGINE_UNUSABLE);
     assert!(refusal.first_error().hints[0].contains(&*folder.path().to_string_lossy()));
 }

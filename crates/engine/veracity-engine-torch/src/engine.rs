@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use veracity_diag::{Diagnostic, Place, Refusal, Result, codes};
+use veracity_diag::{Diagnostic, Refusal, Result, codes};
 use veracity_engine::{
-    Device, Engine, ModelBytes, ModelFormat, ModelSource, OptimizationLevel, Ports, Session,
-    SessionOptions,
+    Device, Engine, ModelFormat, ModelSource, OptimizationLevel, Ports, Session, SessionOptions,
 };
 
 use crate::cache::Cache;
@@ -130,7 +129,7 @@ impl Engine for TorchEngine {
         let loading = Loading { bytes: &source.bytes, ports, cuda_index, threads, optimize };
         let model = shim
             .load(&loading)
-            .map_err(|failure| not_loaded(failure).within(&place_of(&source.bytes)))?;
+            .map_err(|failure| not_loaded(failure).within(&source.bytes.place()))?;
         Ok(Box::new(TorchSession::new(model, ports.clone(), cuda_index)))
     }
 }
@@ -167,12 +166,5 @@ fn not_loaded(failure: Failure) -> Refusal {
             Diagnostic::error(codes::ENGINE_LOAD_FAILED, failure.message).into()
         }
         _ => raised(codes::ENGINE_LOAD_FAILED, "torch refused the model", &failure.message).into(),
-    }
-}
-
-fn place_of(bytes: &ModelBytes) -> Place {
-    match bytes {
-        ModelBytes::File(path) => Place::file(path.display().to_string()),
-        ModelBytes::Memory(_) => Place::default(),
     }
 }

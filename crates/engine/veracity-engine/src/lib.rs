@@ -25,6 +25,12 @@ pub trait Engine: Send + Sync {
     /// Whether models of this format can be loaded at all.
     fn supports(&self, format: ModelFormat) -> bool;
 
+    /// Whether models may be merged into one session. Not where the engine refuses values at the
+    /// borders of a model that it would mistake inside of one.
+    fn may_merge(&self) -> bool {
+        true
+    }
+
     /// Loads a model.
     ///
     /// `ports` is what the bundle declares. The engine refuses a model that it can see to differ:

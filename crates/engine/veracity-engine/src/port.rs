@@ -1,6 +1,6 @@
 //! What a bundle declares about a model's inputs and outputs.
 
-use veracity_diag::{Diagnostic, Result, codes};
+use veracity_diag::{Diagnostic, Place, Refusal, Result, codes};
 use veracity_tensor::{DType, Shape, SharedTensor};
 
 /// One declared input or output.
@@ -31,11 +31,33 @@ impl Port {
 }
 
 impl Ports {
-    /// Refuses memory that does not fit the ports in count, dtype or shape.
+    /// Refuses memory that does not fit the ports in count, dtype or shape, and memory of an
+    /// output that is bound a second time: an engine would read what it has already overwritten.
     pub fn check_binding(&self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<()> {
         check_side("inputs", &self.inputs, inputs)?;
-        check_side("outputs", &self.outputs, outputs)
+        check_side("outputs", &self.outputs, outputs)?;
+        match first_aliased(inputs, outputs) {
+            Some(index) => Err(self.aliased(index)),
+            None => Ok(()),
+        }
     }
+
+    #[cold]
+    fn aliased(&self, output: usize) -> Refusal {
+        let name = &self.outputs[output].name;
+        let message = format!("the buffer of output {name:?} is bound a second time");
+        let place = Place { port: Some(name.clone()), ..Place::default() };
+        Diagnostic::error(codes::ENGINE_BIND_MISMATCH, message).at(place).into()
+    }
+}
+
+/// The first output whose memory is also that of an input or of an earlier output. Buffers without
+/// bytes cannot be overwritten.
+fn first_aliased(inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Option<usize> {
+    outputs.iter().enumerate().position(|(index, output)| {
+        let mut others = inputs.iter().chain(&outputs[..index]);
+        output.byte_len() > 0 && others.any(|other| other.as_mut_ptr() == output.as_mut_ptr())
+    })
 }
 
 fn check_side(side: &str, ports: &[Port], tensors: &[SharedTensor]) -> Result<()> {

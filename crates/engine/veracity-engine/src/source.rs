@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use veracity_diag::Place;
+
 /// File formats of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ModelFormat {
@@ -32,6 +34,16 @@ pub struct ModelSource {
     pub format: ModelFormat,
     /// The bytes, or where they are.
     pub bytes: ModelBytes,
+}
+
+impl ModelBytes {
+    /// The file of the model, for findings about it; unknown when it has none.
+    pub fn place(&self) -> Place {
+        match self {
+            Self::File(path) => Place::file(path.display().to_string()),
+            Self::Memory(_) => Place::default(),
+        }
+    }
 }
 
 /// The bytes of a model, or where they are.

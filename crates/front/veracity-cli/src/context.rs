@@ -43,12 +43,15 @@ impl Context {
         self.quiet
     }
 
-    /// Gives the answer, or a part of it. Colours are taken out where they do not belong.
+    /// Gives the answer, or a part of it. Colours are taken out where they do not belong. A reader
+    /// that has seen enough and left does not change what the answer is, nor the exit code.
     #[expect(clippy::unused_self, reason = "says that the context was set up before")]
     pub(crate) fn answer(&self, text: &str) -> io::Result<()> {
         let mut stdout = anstream::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
-        stdout.flush()
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        }
     }
 
     /// Gives the answer to a program.

@@ -10,7 +10,6 @@ mod outcome;
 mod progress;
 mod render;
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -34,10 +33,6 @@ fn main() -> ExitCode {
             // When stderr is gone, the exit code is all that can still be said.
             let _ = context.refuse(refusal.diagnostics());
             ExitCode::from(COULD_NOT_RUN)
-        }
-        // Whoever reads the answer has seen enough of it.
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ExitCode::SUCCESS
         }
         Err(Failure::Output(error)) => {
             let _ = context.complain(&format!("the answer cannot be written: {error}"));

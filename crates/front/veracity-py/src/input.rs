@@ -29,7 +29,7 @@ pub(crate) struct Input<'py> {
     /// The device it came from, when its elements had to be copied to the CPU first.
     pub(crate) device: Option<Bound<'py, PyAny>>,
     /// Keeps the memory alive.
-    _owner: Bound<'py, PyAny>,
+    owner: Bound<'py, PyAny>,
 }
 
 impl<'py> Input<'py> {
@@ -41,7 +41,13 @@ impl<'py> Input<'py> {
         {
             return Self::from_torch(key, value, torch);
         }
+        // Asking for an array imports NumPy; where that fails, say so instead of panicking.
+        value.py().import(pyo3::intern!(value.py(), "numpy"))?;
         if let Ok(array) = value.cast::<PyUntypedArray>() {
+            if array.hasattr(pyo3::intern!(value.py(), "mask"))? {
+                let message = format!("input {key:?} is a masked array, whose mask would be lost");
+                return Err(refuse(codes::INPUT_DTYPE, message)).or_raise(value.py());
+            }
             return Self::from_numpy(key, array);
         }
         let kind = value.get_type().name()?;
@@ -52,7 +58,9 @@ impl<'py> Input<'py> {
     /// The elements when they lie row-major without gaps.
     pub(crate) fn contiguous_bytes(&self) -> Option<&[u8]> {
         let elements: usize = self.dims.iter().product();
-        // SAFETY: the owner keeps row-major elements of this dtype and shape alive.
+        // SAFETY: the owner keeps row-major elements of this dtype and shape alive. Python's lock
+        // is held, so no Python code writes them meanwhile; native code of another thread that
+        // does is as wrong as it would be beside a torch operation.
         self.strides
             .is_none()
             .then(|| unsafe { bytes_at(self.start, elements * self.dtype.size()) })
@@ -94,7 +102,8 @@ impl<'py> Input<'py> {
             return Err(refuse(codes::INPUT_DTYPE, message)).or_raise(py);
         };
         if !torch.is_strided(tensor)? {
-            let message = format!("input {key:?} is a sparse tensor");
+            let message =
+                format!("input {key:?} is a tensor without strides, such as a sparse one");
             return Err(refuse(codes::INPUT_DEVICE, message)).or_raise(py);
         }
         let (owner, device) = Self::on_cpu(tensor)?;
@@ -102,15 +111,39 @@ impl<'py> Input<'py> {
         let strides =
             if contiguous { None } else { Some(owner.call_method0("stride")?.extract()?) };
         let address: usize = owner.call_method0("data_ptr")?.extract()?;
-        Ok(Self {
+        let dims: Vec<usize> = owner.getattr("shape")?.extract()?;
+        let input = Self {
             library: Library::Torch,
             dtype,
-            dims: owner.getattr("shape")?.extract()?,
+            dims,
             strides,
             start: std::ptr::with_exposed_provenance(address),
             device,
-            _owner: owner,
-        })
+            owner,
+        };
+        input.check_storage(key)?;
+        Ok(input)
+    }
+
+    /// Refuses a tensor whose storage does not hold its elements: one whose storage was resized,
+    /// or a subclass that describes itself wrongly.
+    fn check_storage(&self, key: &str) -> PyResult<()> {
+        let py = self.owner.py();
+        let storage = self.owner.call_method0(pyo3::intern!(py, "untyped_storage"))?;
+        let first: usize = storage.call_method0(pyo3::intern!(py, "data_ptr"))?.extract()?;
+        let length: usize = storage.call_method0(pyo3::intern!(py, "nbytes"))?.extract()?;
+        let row_major = Shape::new(self.dims.clone()).map(|shape| shape.contiguous_strides());
+        let strides = self.strides.as_ref().or(row_major.as_ref()).map_or(&[][..], |all| all);
+        let (before, reach) = self.reach(strides);
+        let start = self.start.addr();
+        let inside = start.checked_sub(before).is_some_and(|lowest| {
+            lowest >= first && reach <= length && lowest - first <= length - reach
+        });
+        if reach == 0 || inside {
+            return Ok(());
+        }
+        let message = format!("input {key:?} is a tensor whose memory does not hold its elements");
+        Err(refuse(codes::INPUT_DEVICE, message)).or_raise(py)
     }
 
     /// The tensor with readable elements on the CPU, and the device it came from if elsewhere.
@@ -141,7 +174,8 @@ impl<'py> Input<'py> {
         let misaligned = array.strides().iter().any(|stride| stride % size != 0);
         if misaligned {
             // A field of a structured array may lie between whole elements.
-            let copy = array.call_method0("copy")?.cast_into::<PyUntypedArray>()?;
+            let numpy = py.import("numpy")?;
+            let copy = numpy.call_method1("array", (array,))?.cast_into::<PyUntypedArray>()?;
             return Self::from_numpy(key, &copy);
         }
         let strides = array.strides().iter().map(|stride| stride / size).collect();
@@ -154,7 +188,7 @@ impl<'py> Input<'py> {
             strides: if array.is_c_contiguous() { None } else { Some(strides) },
             start: start.cast_const().cast(),
             device: None,
-            _owner: array.as_any().clone(),
+            owner: array.as_any().clone(),
         })
     }
 }

@@ -47,9 +47,12 @@ fn torch_from_bytes<'py>(
     };
     let keywords = pyo3::types::PyDict::new(py);
     keywords.set_item(pyo3::intern!(py, "dtype"), object)?;
+    // The default device may be another one, and one without memory at that.
+    keywords.set_item(pyo3::intern!(py, "device"), pyo3::intern!(py, "cpu"))?;
     let tensor = torch.empty.bind(py).call((PyTuple::new(py, dims)?,), Some(&keywords))?;
     let address: usize = tensor.call_method0("data_ptr")?.extract()?;
     if !bytes.is_empty() {
+        assert_ne!(address, 0, "a CPU tensor with elements has memory");
         let target = std::ptr::with_exposed_provenance_mut::<u8>(address);
         // SAFETY: the tensor was just made on the CPU with this dtype and shape, is row-major,
         // and nobody else has it yet.
@@ -95,11 +98,11 @@ fn filled<'py, E: numpy::Element + Copy>(
     // SAFETY: the elements are plain numbers and are all written below; a bool is 0 or 1 because
     // engines write ONNX and torch bools.
     let array = unsafe { PyArray::<E, IxDyn>::new(py, IxDyn(dims), false) };
-    let length = array.len() * size_of::<E>();
+    assert_eq!(array.len() * size_of::<E>(), bytes.len(), "the runtime fills whole tensors");
     // SAFETY: the array was just made row-major with this many bytes, and nobody else has it yet.
     unsafe {
         let target = array.data().cast::<u8>();
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, length.min(bytes.len()));
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
     }
     array.into_any()
 }

@@ -77,9 +77,13 @@ impl Pipeline {
         py: Python<'py>,
         inputs: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        // Looking at the inputs may run any Python code, so it comes before the lock.
+        let given = Given::from_mapping(inputs)?;
         let mut runner = self.lock(py);
-        let saved = self.overrides_state(inputs)?.then(|| runner.save_states());
-        let result = self.run_locked(py, &mut runner, inputs);
+        let is_state = |key: &str| matches!(self.targets.get(key), Some(Target::State(_)));
+        let overrides = given.inputs.iter().any(|(key, _)| is_state(key));
+        let saved = overrides.then(|| runner.save_states());
+        let result = self.run_locked(py, &mut runner, &given);
         if result.is_err() {
             // A refused call must leave nothing behind that a later one could mistake for its own.
             runner.forget_inputs();
@@ -97,9 +101,8 @@ impl Pipeline {
 
     /// Gives one input in advance, or replaces a state.
     fn set_input(&self, py: Python<'_>, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let mut runner = self.lock(py);
         let input = Input::from_object(key, value)?;
-        self.write(&mut runner, key, &input).or_raise(py)
+        self.write(&mut self.lock(py), key, &input).or_raise(py)
     }
 
     /// Made-up values for every input.
@@ -122,14 +125,25 @@ impl Pipeline {
         Ok(inputs)
     }
 
-    /// A copy of a value at a node boundary.
-    fn value<'py>(&self, py: Python<'py>, node: &str, port: &str) -> PyResult<Bound<'py, PyAny>> {
-        let Some(tensor) = self.lock(py).value(node, port) else {
-            let message = format!("there is no value \"{node}/{port}\" to read");
-            let refusal = Diagnostic::error(codes::INPUT_UNKNOWN, message)
+    /// A copy of the value at an input of a node.
+    fn input_value<'py>(
+        &self,
+        py: Python<'py>,
+        node: &str,
+        port: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(tensor) = self.lock(py).input_value(node, port) else {
+            let message = format!("there is no value at \"{node}/{port}\" to read");
+            let refusal = Diagnostic::error(codes::VALUE_UNREADABLE, message)
                 .hint("values of the last step need a step; merged nodes hide their inner values");
             return Err(refusal.into()).or_raise(py);
         };
+        object_from_tensor(py, &tensor)
+    }
+
+    /// A copy of an output of the last step, by its position.
+    fn output_value<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        let tensor = self.lock(py).output_tensor(OutputId(index)).or_raise(py)?;
         object_from_tensor(py, &tensor)
     }
 
@@ -176,35 +190,17 @@ impl Pipeline {
         self.runner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn overrides_state(&self, inputs: &Bound<'_, PyAny>) -> PyResult<bool> {
-        for key in &self.feedback_keys {
-            if inputs.contains(key)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     fn run_locked<'py>(
         &self,
         py: Python<'py>,
         runner: &mut Runner,
-        inputs: &Bound<'py, PyAny>,
+        given: &Given<'py>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let mut library = Library::Numpy;
-        let mut device = None;
-        for (key, value) in items(inputs)? {
-            let key = key.cast_into::<PyString>()?;
-            let key = key.to_str()?;
-            let input = Input::from_object(key, &value)?;
-            self.write(runner, key, &input).or_raise(py)?;
-            if input.library == Library::Torch {
-                library = Library::Torch;
-                device = device.or(input.device);
-            }
+        for (key, input) in &given.inputs {
+            self.write(runner, key, input).or_raise(py)?;
         }
         py.detach(|| runner.step()).or_raise(py)?;
-        self.read_outputs(py, runner, library, device.as_ref())
+        self.read_outputs(py, runner, given)
     }
 
     fn write(&self, runner: &mut Runner, key: &str, input: &Input<'_>) -> veracity::Result<()> {
@@ -225,14 +221,13 @@ impl Pipeline {
         &self,
         py: Python<'py>,
         runner: &Runner,
-        library: Library,
-        device: Option<&Bound<'py, PyAny>>,
+        given: &Given<'py>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let outputs = PyDict::new(py);
         for (index, port) in self.outputs.iter().enumerate() {
             let bytes = runner.output_bytes(OutputId(index)).or_raise(py)?;
-            let mut value = object_from_bytes(py, library, port.dtype, &port.dims, bytes)?;
-            if let Some(device) = device {
+            let mut value = object_from_bytes(py, given.library, port.dtype, &port.dims, bytes)?;
+            if let Some(device) = &given.device {
                 value = value.call_method1("to", (device,))?;
             }
             outputs.set_item(&port.key, value)?;
@@ -241,12 +236,41 @@ impl Pipeline {
     }
 }
 
-/// Key and value pairs of a mapping; dicts without copying them first.
-fn items<'py>(inputs: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
-    if let Ok(dict) = inputs.cast::<PyDict>() {
-        return Ok(dict.iter().collect());
+/// What a caller gave for one step.
+struct Given<'py> {
+    inputs: Vec<(String, Input<'py>)>,
+    /// The library that outputs go back to: torch as soon as one input is a tensor.
+    library: Library,
+    /// The device that outputs go back to, when an input came from one.
+    device: Option<Bound<'py, PyAny>>,
+}
+
+impl<'py> Given<'py> {
+    fn from_mapping(mapping: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let mut given = Self { inputs: Vec::new(), library: Library::Numpy, device: None };
+        if let Ok(dict) = mapping.cast::<PyDict>() {
+            for (key, value) in dict {
+                given.add(&key, &value)?;
+            }
+        } else {
+            for item in mapping.cast::<PyMapping>()?.items()? {
+                let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item.extract()?;
+                given.add(&key, &value)?;
+            }
+        }
+        Ok(given)
     }
-    inputs.cast::<PyMapping>()?.items()?.iter().map(|item| item.extract()).collect()
+
+    fn add(&mut self, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        let key: String = key.extract()?;
+        let input = Input::from_object(&key, value)?;
+        if input.library == Library::Torch {
+            self.library = Library::Torch;
+            self.device = self.device.take().or_else(|| input.device.clone());
+        }
+        self.inputs.push((key, input));
+        Ok(())
+    }
 }
 
 fn options_from_names(device: &str, threads: usize, fuse: bool) -> veracity::Result<RunOptions> {

@@ -52,21 +52,20 @@ fn main() {
 
 fn report(json: bool, bytes: f64, [read, statistics, full]: [f64; 3], extra_mib: f64) {
     let rows = [
-        ("plain read, GB/s", bytes / read / 1e9, None),
-        ("statistics, GB/s", bytes / statistics / 1e9, None),
-        ("statistics / plain read", read / statistics, Some("at least 0.6")),
-        ("full report, GB/s", bytes / full / 1e9, Some("at least 3")),
-        ("full report, seconds", full, None),
-        ("extra memory, MiB", extra_mib, Some("below 64")),
+        ("read_gb_per_s", bytes / read / 1e9),
+        ("stats_gb_per_s", bytes / statistics / 1e9),
+        ("stats_to_read", read / statistics),
+        ("full_gb_per_s", bytes / full / 1e9),
+        ("full_secs", full),
+        ("peak_extra_mb", extra_mib),
     ];
-    for (what, value, bar) in rows {
-        let bar = bar.unwrap_or("");
-        if json {
-            println!(
-                "{{\"bench\":\"compare\",\"what\":\"{what}\",\"value\":{value},\"bar\":\"{bar}\"}}"
-            );
-        } else {
-            println!("{what:<26} {value:>8.3}   {bar}");
+    if json {
+        let fields: Vec<String> =
+            rows.iter().map(|(what, value)| format!("\"{what}\": {value}")).collect();
+        println!("{{{}}}", fields.join(", "));
+    } else {
+        for (what, value) in rows {
+            println!("{what:<16} {value:>8.3}");
         }
     }
 }

@@ -224,3 +224,31 @@ fn largest(values: &[f64]) -> f64 {
 fn smallest(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block whose errors sum up to `sum`, the largest of them `max_abs`.
+    fn block(number: usize, sum: f64, max_abs: f64) -> Summary {
+        let mut totals = Accumulator::new(Tolerance::EXACT);
+        (totals.lanes.sum[3], totals.lanes.max_abs[5]) = (sum, max_abs);
+        let mut summary = Summary::new();
+        summary.add_block(number, &totals);
+        summary
+    }
+
+    #[test]
+    fn the_order_in_which_blocks_finish_does_not_show() {
+        // 1e16 swallows a 1 that is added to it, but not the sum of two.
+        let blocks = [block(0, 1e16, 1.0), block(1, 1.0, 2.0), block(2, 1.0, 2.0)];
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let mut all = Summary::new();
+            for index in order {
+                all.merge(blocks[index].clone());
+            }
+            assert_eq!(all.sums().0.to_bits(), 1e16_f64.to_bits(), "{order:?}");
+            assert_eq!(all.worst_block, 1, "{order:?}");
+        }
+    }
+}

@@ -6,17 +6,17 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use veracity_compare::{MeasureOptions, measure};
 use veracity_diag::{Diagnostic, Result, codes};
+use veracity_engine::{ModelBytes, ModelFormat, ModelSource};
 use veracity_onnx::{Edge, Model, Stage};
 use veracity_results::Tolerance;
-use veracity_spec::{Backend, Bundle, Node, PortRef, Spec};
+use veracity_spec::{PortRef, Spec};
 use veracity_tensor::Tensor;
 
-use crate::mock::mock_tensor;
 use crate::plan::{Plan, PlannedStage};
 use crate::runner::Runner;
 
@@ -33,10 +33,8 @@ pub(crate) struct Merged {
 
 impl Merged {
     /// Merges what can be merged; `None` when there is nothing.
-    pub(crate) fn new(bundle: &Bundle) -> Result<Option<Self>> {
-        let spec = bundle.spec();
-        let loaded: Vec<Option<Model>> =
-            spec.nodes.iter().map(|node| mergeable(bundle, node)).collect::<Result<_>>()?;
+    pub(crate) fn new(spec: &Spec, sources: &[ModelSource]) -> Result<Option<Self>> {
+        let loaded: Vec<Option<Model>> = sources.iter().map(mergeable).collect::<Result<_>>()?;
         let groups = groups(&loaded);
         let plan = Plan::with_groups(spec, groups.iter().cloned());
         let mut models = BTreeMap::new();
@@ -56,19 +54,14 @@ impl Merged {
     }
 }
 
-/// Whether a model keeps weights in other files; also when it cannot be read, because then the
-/// engine is to look at the file itself.
-pub(crate) fn has_external_data(path: &Path) -> bool {
-    let files = Model::read(path).and_then(|model| model.external_data());
-    files.map_or(true, |files| !files.is_empty())
-}
-
-fn mergeable(bundle: &Bundle, node: &Node) -> Result<Option<Model>> {
-    let Some(model) = node.model.as_ref().filter(|model| model.backend == Backend::Onnx) else {
-        return Ok(None);
-    };
-    let model = Model::read(model.path.resolve(bundle.root())?)?;
-    Ok(if model.external_data()?.is_empty() { Some(model) } else { None })
+/// ONNX models in memory can be merged; those that are files are large or have others beside them.
+fn mergeable(source: &ModelSource) -> Result<Option<Model>> {
+    match (source.format, &source.bytes) {
+        (ModelFormat::Onnx, ModelBytes::Memory(bytes)) => {
+            Model::from_bytes(Bytes::from_owner(Arc::clone(bytes))).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Neighbouring nodes that can be merged, as ranges that cover all nodes.
@@ -172,18 +165,4 @@ fn agree(name: &str, expected: &Tensor, found: &Tensor, tolerance: Tolerance) ->
         tolerance.rtol()
     );
     Err(Diagnostic::error(codes::FUSION_UNPROVED, message).into())
-}
-
-impl Runner {
-    /// Made-up values for every pipeline input, by `node/port`.
-    pub fn mock_inputs(&self, seed: u64) -> BTreeMap<String, Tensor> {
-        let inputs = self.inputs().iter().enumerate();
-        inputs
-            .map(|(index, port)| {
-                // Inputs of one step must differ from each other, and steps from each other.
-                let seed = seed.wrapping_mul(0x1_0000).wrapping_add(index as u64);
-                (port.key.to_string(), mock_tensor(port.dtype, &port.shape, seed))
-            })
-            .collect()
-    }
 }

@@ -1,6 +1,6 @@
 //! Runs a bundle: plan, buffers, feedback, ticks, timing.
 //!
-//! A [`Plan`] says which node reads and writes which value. A [`Runner`] gives every value one
+//! A plan says which node reads and writes which value. A [`Runner`] gives every value one
 //! piece of memory, binds each node's session to it once, and then [`Runner::step`] only runs
 //! sessions: it allocates nothing, copies nothing between nodes, and looks nothing up. Feedback
 //! lives in two banks used in turn, so a step that fails leaves the state as it was.
@@ -20,9 +20,8 @@ mod stage;
 mod timing;
 
 pub use contract::check_models;
-pub use mock::mock_tensor;
 pub use options::{Fusion, RunOptions};
-pub use plan::{InputId, OutputId, Plan, PlannedPort, StateId};
+pub use plan::{InputId, OutputId, PlannedPort, StateId};
 pub use provider::EngineProvider;
 pub use runner::{Runner, Target};
 pub use stage::SessionFacts;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use veracity_diag::{Diagnostic, Place, Reporter, Result, codes};
 use veracity_engine::{ModelBytes, ModelFormat, ModelSource, Port, Ports};
 use veracity_spec::{Backend, Bundle, Model, Node};
@@ -33,9 +34,12 @@ impl Runner {
         let loader = Loader::new(bundle, engines, options)?;
         let separate = loader.load(Plan::new(bundle.spec()), None)?;
         let Fusion::WhenEqual(tolerance) = options.fusion else { return Ok(separate) };
-        let merged = || match Merged::new(bundle)? {
-            Some(merged) => loader.load(merged.plan(bundle.spec()), Some(&merged)).map(Some),
-            None => Ok(None),
+        let merged = || {
+            loader.require_merging_engine()?;
+            match Merged::new(bundle.spec(), &loader.sources)? {
+                Some(merged) => loader.load(merged.plan(bundle.spec()), Some(&merged)).map(Some),
+                None => Ok(None),
+            }
         };
         Ok(fuse::choose(separate, merged(), tolerance))
     }
@@ -45,6 +49,8 @@ struct Loader<'a> {
     bundle: &'a Bundle,
     engines: &'a dyn EngineProvider,
     options: &'a RunOptions,
+    /// The model of each node.
+    sources: Vec<ModelSource>,
     warnings: Vec<Diagnostic>,
 }
 
@@ -61,7 +67,18 @@ impl<'a> Loader<'a> {
         }
         crate::check_models(bundle, &mut reporter);
         let warnings = reporter.finish()?;
-        Ok(Self { bundle, engines, options, warnings })
+        let nodes = bundle.spec().nodes.iter();
+        let sources = nodes.map(|node| source(bundle, node)).collect::<Result<_>>()?;
+        Ok(Self { bundle, engines, options, sources, warnings })
+    }
+
+    fn require_merging_engine(&self) -> Result<()> {
+        let engine = self.engines.engine_for(ModelFormat::Onnx)?;
+        if engine.may_merge() {
+            return Ok(());
+        }
+        let message = format!("engine {:?} checks values between nodes", engine.name());
+        Err(Diagnostic::error(codes::FUSION_UNPROVED, message).into())
     }
 
     fn load(&self, plan: Plan, merged: Option<&Merged>) -> Result<Runner> {
@@ -88,7 +105,7 @@ impl<'a> Loader<'a> {
             Some(bytes) => {
                 ModelSource { format: ModelFormat::Onnx, bytes: ModelBytes::Memory(bytes) }
             }
-            None => self.source(&nodes[0])?,
+            None => self.sources[stage.nodes.start].clone(),
         };
         let ports = stage_ports(plan, stage);
         let place =
@@ -101,37 +118,6 @@ impl<'a> Loader<'a> {
         load().map_err(|refusal| refusal.within(&place))
     }
 
-    /// The model of a node. Its hash is checked on the very bytes that are handed on.
-    fn source(&self, node: &Node) -> Result<ModelSource> {
-        let model = node.model.as_ref();
-        let model = model.expect("a bundle with a node without model was refused before");
-        let path = model.path.resolve(self.bundle.root())?;
-        let format = format_of(model.backend);
-        let bytes = if fits_in_memory(&path, model) {
-            ModelBytes::Memory(self.read_checked(node, model, &path)?)
-        } else {
-            ModelBytes::File(path)
-        };
-        Ok(ModelSource { format, bytes })
-    }
-
-    fn read_checked(&self, node: &Node, model: &Model, path: &Path) -> Result<Arc<[u8]>> {
-        let place = self.bundle.places().model(&node.name);
-        let bytes = std::fs::read(path).map_err(|error| {
-            Diagnostic::error(codes::FILE_UNREADABLE, format!("the model cannot be read: {error}"))
-                .at(place.clone())
-        })?;
-        if veracity_spec::hash_bytes(&bytes).sha256 != model.sha256 {
-            return Err(Diagnostic::error(
-                codes::HASH_MISMATCH,
-                "the model changed while the bundle was being loaded",
-            )
-            .at(place)
-            .into());
-        }
-        Ok(bytes.into())
-    }
-
     /// What each state starts from. The bundle has checked dtypes and shapes.
     fn initial_values(&self, plan: &Plan) -> Result<Vec<Option<Tensor>>> {
         let values = self.bundle.initial_values()?.values;
@@ -139,10 +125,38 @@ impl<'a> Loader<'a> {
     }
 }
 
-fn fits_in_memory(path: &Path, model: &Model) -> bool {
-    let is_small =
-        std::fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_IN_MEMORY_BYTES);
-    is_small && !(model.backend == Backend::Onnx && fuse::has_external_data(path))
+/// The model of a node: its bytes, whose hash is checked here, or the file when it is too large or
+/// has external data beside it.
+fn source(bundle: &Bundle, node: &Node) -> Result<ModelSource> {
+    let model = node.model.as_ref();
+    let model = model.expect("a bundle with a node without model was refused before");
+    let path = model.path.resolve(bundle.root())?;
+    let format = format_of(model.backend);
+    let size = std::fs::metadata(&path).map_or(u64::MAX, |metadata| metadata.len());
+    if size > MAX_IN_MEMORY_BYTES {
+        return Ok(ModelSource { format, bytes: ModelBytes::File(path) });
+    }
+    let place = bundle.places().model(&node.name);
+    let bytes = read_checked(model, &path).map_err(|refusal| refusal.within(&place))?;
+    let has_side_files = format == ModelFormat::Onnx && has_external_data(&bytes)?;
+    let bytes = if has_side_files { ModelBytes::File(path) } else { ModelBytes::Memory(bytes) };
+    Ok(ModelSource { format, bytes })
+}
+
+fn read_checked(model: &Model, path: &Path) -> Result<Arc<[u8]>> {
+    let bytes = std::fs::read(path).map_err(|error| {
+        Diagnostic::error(codes::FILE_UNREADABLE, format!("the model cannot be read: {error}"))
+    })?;
+    if veracity_spec::hash_bytes(&bytes).sha256 != model.sha256 {
+        let message = "the model changed while the bundle was being loaded";
+        return Err(Diagnostic::error(codes::HASH_MISMATCH, message).into());
+    }
+    Ok(bytes.into())
+}
+
+fn has_external_data(bytes: &Arc<[u8]>) -> Result<bool> {
+    let model = veracity_onnx::Model::from_bytes(Bytes::from_owner(Arc::clone(bytes)))?;
+    Ok(!model.external_data()?.is_empty())
 }
 
 fn format_of(backend: Backend) -> ModelFormat {

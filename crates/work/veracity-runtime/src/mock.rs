@@ -1,14 +1,18 @@
 //! Made-up input values.
 
+use std::collections::BTreeMap;
+
 use half::{bf16, f16};
 use veracity_tensor::{DType, Element, Shape, Tensor};
+
+use crate::runner::Runner;
 
 /// A tensor of made-up values that depends on `seed` alone.
 ///
 /// Floats are normally distributed with mean 0 and deviation 1, as observations usually are.
 /// Integers and bools are 0 or 1: integer inputs are often indices, and a larger one could lie
 /// outside of the table it selects from.
-pub fn mock_tensor(dtype: DType, shape: &Shape, seed: u64) -> Tensor {
+fn mock_tensor(dtype: DType, shape: &Shape, seed: u64) -> Tensor {
     let mut random = SplitMix(seed);
     let mut tensor = Tensor::zeros(dtype, shape.clone());
     match dtype {
@@ -29,6 +33,20 @@ pub fn mock_tensor(dtype: DType, shape: &Shape, seed: u64) -> Tensor {
         }
     }
     tensor
+}
+
+impl Runner {
+    /// Made-up values for every pipeline input, by `node/port`.
+    pub fn mock_inputs(&self, seed: u64) -> BTreeMap<String, Tensor> {
+        let inputs = self.inputs().iter().enumerate();
+        inputs
+            .map(|(index, port)| {
+                // Inputs of one step must differ from each other, and steps from each other.
+                let seed = seed.wrapping_mul(0x1_0000).wrapping_add(index as u64);
+                (port.key.to_string(), mock_tensor(port.dtype, &port.shape, seed))
+            })
+            .collect()
+    }
 }
 
 fn fill<E: Element>(tensor: &mut Tensor, mut next: impl FnMut() -> E) {

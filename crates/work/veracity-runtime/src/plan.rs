@@ -81,7 +81,7 @@ pub(crate) struct PlannedStage {
 
 /// What runs in which order on which values.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     pub(crate) inputs: Vec<PlannedPort>,
     pub(crate) outputs: Vec<ValueId>,
     pub(crate) values: Vec<PlannedValue>,
@@ -91,7 +91,7 @@ pub struct Plan {
 
 impl Plan {
     /// A plan in which every node is its own stage.
-    pub fn new(spec: &Spec) -> Self {
+    pub(crate) fn new(spec: &Spec) -> Self {
         Self::with_groups(spec, (0..spec.nodes.len()).map(|index| index..index + 1))
     }
 

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use veracity_diag::{Diagnostic, Place, Refusal, Result, codes};
-use veracity_tensor::{DType, Shape, SharedTensor, Tensor, TensorView};
+use veracity_diag::{Diagnostic, Place, Refusal, Result, codes, nearest};
+use veracity_spec::PortRef;
+use veracity_tensor::{DType, Shape, Tensor, TensorView};
 
 use crate::memory::{Memory, Phase};
-use crate::plan::{InputId, OutputId, Plan, PlannedPort, StateId};
+use crate::plan::{InputId, OutputId, Plan, PlannedPort, Source, StateId};
 use crate::stage::{SessionFacts, Stage};
 
 /// A loaded bundle.
@@ -85,15 +86,15 @@ impl Runner {
     ) -> Result<()> {
         check_fits(&self.plan.inputs[input.0], dtype, dims)?;
         check_filled(&self.plan.inputs[input.0], bytes)?;
+        check_bools(&self.plan.inputs[input.0], bytes)?;
         self.input_mut(input).copy_from_slice(bytes);
         Ok(())
     }
 
     /// Copies a view, strided or not, into an input.
     pub fn write_input_view(&mut self, input: InputId, view: &TensorView<'_>) -> Result<()> {
-        check_fits(&self.plan.inputs[input.0], view.dtype(), view.shape().dims())?;
-        view.copy_elements(0, self.input_mut(input));
-        Ok(())
+        let bytes = view.to_bytes();
+        self.write_input(input, view.dtype(), view.shape().dims(), &bytes)
     }
 
     /// The memory of an input, for writing in place. Counts as writing the input.
@@ -136,29 +137,19 @@ impl Runner {
         Ok(unsafe { buffer.bytes() })
     }
 
-    /// A copy of a value at a node boundary: an input, a state that the next step will read, or a
-    /// value of the last step. `None` for a name that is not there, or not readable because its
-    /// node was merged into a group or no step has finished.
-    pub fn value(&self, node: &str, port: &str) -> Option<Tensor> {
-        let named = |planned: &PlannedPort| planned.key.node == node && planned.key.port == port;
-        let buffer = self.find_buffer(named)?;
+    /// A copy of the value at an input of a node: what was given, the state that the next step
+    /// will read, or what an earlier node wrote in the last step. `None` for a name that is not
+    /// there, for inputs inside of a merged group, and for written values before a step finished.
+    pub fn input_value(&self, node: &str, port: &str) -> Option<Tensor> {
+        let mut inputs = self.plan.stages.iter().flat_map(|stage| &stage.inputs);
+        let named = |key: &PortRef| key.node == node && key.port == port;
+        let (_, source) = inputs.find(|(planned, _)| named(&planned.key))?;
+        let phase = match source {
+            Source::Value(_) => self.finished?,
+            Source::Input(_) | Source::State(_) => self.phase,
+        };
         // SAFETY: `&self` keeps `step` from running while the copy is made.
-        Some(unsafe { buffer.to_tensor() })
-    }
-
-    fn find_buffer(&self, named: impl Fn(&PlannedPort) -> bool) -> Option<&SharedTensor> {
-        let input = self.plan.stages.iter().flat_map(|stage| &stage.inputs);
-        let source = input.clone().find(|(port, _)| named(port)).map(|(_, source)| *source);
-        if let Some(source) = source {
-            return match source {
-                crate::plan::Source::Value(value) => {
-                    Some(self.memory.written(value, self.finished?))
-                }
-                other => Some(self.memory.source(other, self.phase)),
-            };
-        }
-        let value = self.plan.values.iter().position(|value| named(&value.port))?;
-        Some(self.memory.written(crate::plan::ValueId(value), self.finished?))
+        Some(unsafe { self.memory.source(*source, phase).to_tensor() })
     }
 
     /// Puts every state back to its initial value. Memory that was handed out is not touched.
@@ -179,11 +170,14 @@ impl Runner {
 
     /// Replaces a state: the next step reads this value instead.
     pub fn write_state(&mut self, state: StateId, view: &TensorView<'_>) -> Result<()> {
-        check_fits(&self.plan.states[state.0].port, view.dtype(), view.shape().dims())?;
+        let port = &self.plan.states[state.0].port;
+        check_fits(port, view.dtype(), view.shape().dims())?;
+        let bytes = view.to_bytes();
+        check_bools(port, &bytes)?;
         self.stage_states();
         let staged = self.memory.state(state, Phase::Staged);
         // SAFETY: `&mut self` means that no session of this runner runs.
-        view.copy_elements(0, unsafe { staged.bytes_mut() });
+        unsafe { staged.bytes_mut().copy_from_slice(&bytes) };
         Ok(())
     }
 
@@ -276,10 +270,14 @@ impl Runner {
             .hint("give the pipeline's inputs only")
             .into();
         }
-        let known: Vec<String> = self.plan.inputs.iter().map(|port| port.key.to_string()).collect();
-        Diagnostic::error(codes::INPUT_UNKNOWN, format!("there is no input {key:?}"))
-            .hint(format!("the inputs are {}", known.join(", ")))
-            .into()
+        let known: Vec<String> =
+            self.plan.inputs.iter().chain(self.states()).map(|port| port.key.to_string()).collect();
+        let hint = match nearest(key, known.iter().map(String::as_str)) {
+            Some(meant) => format!("did you mean {meant:?}?"),
+            None => format!("the inputs are {}", known.join(", ")),
+        };
+        let message = format!("there is no input {key:?}");
+        Diagnostic::error(codes::INPUT_UNKNOWN, message).hint(hint).into()
     }
 
     #[cold]
@@ -322,6 +320,16 @@ fn check_filled(port: &PlannedPort, bytes: &[u8]) -> Result<()> {
     }
     let message = format!("input \"{}\" takes {wanted} bytes, got {}", port.key, bytes.len());
     Err(Diagnostic::error(codes::TENSOR_SIZE_MISMATCH, message).into())
+}
+
+/// Engines compute with the bits of a bool, so any other byte than 0 and 1 gives nonsense.
+fn check_bools(port: &PlannedPort, bytes: &[u8]) -> Result<()> {
+    if port.dtype != DType::Bool || bytes.iter().all(|&byte| byte <= 1) {
+        return Ok(());
+    }
+    let message = format!("input \"{}\" has a bool that is neither 0 nor 1", port.key);
+    let place = Place::port(&port.key.node, &port.key.port);
+    Err(Diagnostic::error(codes::INPUT_BOOL, message).at(place).into())
 }
 
 #[cold]

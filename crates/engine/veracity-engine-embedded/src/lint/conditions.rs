@@ -52,6 +52,15 @@ pub(super) fn float_remainder_is_fmod(context: &Use<'_>) -> Outcome {
     refuse_unless(fmod || !float, "floats need the attribute `fmod`")
 }
 
+/// tract turns a value times itself into a square, and computes that in floats: integers come out
+/// wrong or not at all. Two inputs of other names may turn out to be the same value, so a product of
+/// integers needs a constant.
+pub(super) fn product_is_no_square(context: &Use<'_>) -> Outcome {
+    let constant = |index| matches!(context.input(index), Some(Value::Constant(_)));
+    let float = context.dtype(0).is_some_and(DType::is_float);
+    refuse_unless(float || constant(0) || constant(1), "it multiplies integers that both vary")
+}
+
 /// The constants that tract takes when none are given are rounded to five digits.
 pub(super) fn selu_is_explicit(context: &Use<'_>) -> Outcome {
     let given = ["alpha", "gamma"].iter().all(|name| context.attribute(name).is_some());

@@ -33,7 +33,10 @@ pub(super) fn execute(arguments: &VerifyArgs, context: &Context) -> Result<Outco
 /// Why nothing was verified at all. A file inside of a bundle that cannot be read is a reason to
 /// refuse the bundle instead.
 fn no_bundle(found: &Verification) -> Option<Refusal> {
-    let is_unopened = found.files_hashed == 0;
     let is_absent = found.diagnostics.iter().any(|found| NO_BUNDLE.contains(&found.code));
-    if is_unopened && is_absent { Refusal::from_errors_in(found.diagnostics.clone()) } else { None }
+    if !found.opened && is_absent {
+        Refusal::from_errors_in(found.diagnostics.clone())
+    } else {
+        None
+    }
 }

@@ -28,6 +28,7 @@ pub(crate) fn write_policy(desk: &Desk) {
     memory_model().write(desk.path("memory.onnx")).unwrap();
     let edge = |from: &str, to: &str| (from.to_owned(), to.to_owned());
     let draft = BundleDraft {
+        outputs: Vec::new(),
         nodes: vec![node("scale", vec![observed]), node("memory", vec![row("x"), row("h")])],
         data_flow: vec![edge("scale/scaled", "memory/x")],
         feedback_flow: vec![edge("memory/h_next", "memory/h")],
@@ -48,7 +49,13 @@ pub(crate) fn write_sum(desk: &Desk) {
         outputs: None,
     };
     let (data_flow, feedback_flow) = (Vec::new(), Vec::new());
-    let draft = BundleDraft { nodes: vec![sum], data_flow, feedback_flow, frequency: None };
+    let draft = BundleDraft {
+        nodes: vec![sum],
+        data_flow,
+        feedback_flow,
+        outputs: Vec::new(),
+        frequency: None,
+    };
     draft.write(&desk.path("sum"), BTreeMap::new()).unwrap();
 }
 

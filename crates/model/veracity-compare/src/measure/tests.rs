@@ -1,16 +1,10 @@
 //! Measurements against a naive float64 implementation, for every dtype and every way of cutting.
-#![expect(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    reason = "the naive implementation is written for all dtypes at once"
-)]
+#![expect(clippy::cast_precision_loss, reason = "test data is small")]
 #![expect(clippy::float_cmp, reason = "what is exact is compared exactly")]
 
 use half::{bf16, f16};
 use proptest::prelude::*;
-use veracity_results::{NonFinite, Percentiles, Tolerance, ULP_BIN_COUNT};
+use veracity_results::Tolerance;
 use veracity_tensor::{DType, Shape, Tensor};
 
 use super::*;

@@ -1,0 +1,41 @@
+//! float64 in JSON, which has no infinities: they are written as text.
+
+use serde::{Deserialize, Deserializer, Serializer};
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if value.is_finite() { serializer.serialize_f64(*value) } else { serializer.collect_str(value) }
+}
+
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Number {
+        Finite(f64),
+        Text(String),
+    }
+    match Number::deserialize(deserializer)? {
+        Number::Finite(value) => Ok(value),
+        Number::Text(text) => text.parse().map_err(serde::de::Error::custom),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Serialize, Deserialize)]
+    struct Holder(#[serde(with = "super")] f64);
+
+    #[test]
+    fn every_number_survives_json() {
+        for value in [0.0, -1.5e-300, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+            let json = serde_json::to_string(&Holder(value)).unwrap();
+            let read: Holder = serde_json::from_str(&json).unwrap();
+            assert!(
+                read.0.to_bits() == value.to_bits() || value.is_nan() && read.0.is_nan(),
+                "{json}"
+            );
+        }
+    }
+}
