@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,12 @@ import torch
 import veracity
 
 GOOD = {"count/step": torch.ones(1, 2)}
+STRIDED = torch.ones(1, 4)[:, ::2]
+
+
+def _without_storage(tensor: torch.Tensor) -> torch.Tensor:
+    tensor.untyped_storage().resize_(0)
+    return tensor
 
 
 @pytest.mark.parametrize(
@@ -39,6 +47,9 @@ GOOD = {"count/step": torch.ones(1, 2)}
         ("a number", {"count/step": 1.0}, "VER0703"),
         ("None", {"count/step": None}, "VER0703"),
         ("sparse", {"count/step": torch.ones(1, 2).to_sparse()}, "VER0709"),
+        ("masked", {"count/step": np.ma.masked_array(np.ones((1, 2), np.float32))}, "VER0703"),
+        ("storage taken away", {"count/step": _without_storage(torch.ones(1, 2))}, "VER0709"),
+        ("strided, storage taken away", {"count/step": _without_storage(STRIDED)}, "VER0709"),
     ],
 )
 def test_bad_inputs_are_refused_and_change_nothing(
@@ -148,4 +159,56 @@ def test_writing_refuses_what_reading_would_refuse(tmp_path: Path, counter_bundl
             nodes=[{"name": "a", "model": model}],
             data_flow={"a/shown": ["a/nowhere"]},
         )
+    assert not (tmp_path / "bad").exists()
+
+
+def test_a_bool_is_0_or_1(identity_bundle: Callable[[str, list[int]], Path]) -> None:
+    manager = veracity.InferenceManager(identity_bundle("bool", [3]))
+    with pytest.raises(veracity.InputError, match="VER0711"):
+        manager.run_policy({"same/x": np.array([2, 0, 255], np.uint8).view(bool)})
+
+
+def test_an_exception_survives_pickling(tmp_path: Path) -> None:
+    with pytest.raises(veracity.BundleNotFoundError) as caught:
+        veracity.InferenceManager(tmp_path / "nothing")
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert str(copied) == str(caught.value)
+    assert copied.diagnostics == caught.value.diagnostics
+
+
+@pytest.mark.parametrize(
+    ("what", "port", "code"),
+    [
+        ("another shape than the model's", {"name": "step", "shape": [7]}, "VER0503"),
+        ("another dtype than the model's", {"name": "step", "dtype": "int64"}, "VER0503"),
+        ("a port the model lacks", {"name": "stepp", "dtype": "int64", "shape": [1]}, "VER0502"),
+        ("too few names", {"name": "step", "element_names": [["one"]]}, "VER0323"),
+        ("an unknown dtype", {"name": "step", "dtype": "float33"}, "VER0305"),
+    ],
+)
+def test_a_draft_that_contradicts_its_model_replaces_nothing(
+    counter_bundle: Path, what: str, port: dict[str, Any], code: str
+) -> None:
+    before = counter_bundle.read_bytes()
+    model = counter_bundle.with_name("count.onnx")
+    inputs = [port, {"name": "count_in"}]
+    with pytest.raises(veracity.BundleError) as caught:
+        veracity.write_bundle(
+            counter_bundle.parent, nodes=[{"name": "count", "model": model, "inputs": inputs}]
+        )
+    assert code in {diagnostic.code for diagnostic in caught.value.diagnostics}, what
+    assert counter_bundle.read_bytes() == before
+
+
+def test_a_model_that_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "model.pt"
+    os.mkfifo(pipe)
+    for model in (pipe, Path("/dev/zero"), tmp_path):
+        with pytest.raises(veracity.BundleError, match="VER0204"):
+            veracity.write_bundle(
+                tmp_path / "bad",
+                nodes=[
+                    {"name": "n", "model": model, "backend": "jit", "inputs": [], "outputs": []}
+                ],
+            )
     assert not (tmp_path / "bad").exists()

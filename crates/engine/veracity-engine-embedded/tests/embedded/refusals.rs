@@ -3,6 +3,8 @@
 use std::slice::from_ref;
 
 use veracity_diag::codes;
+use veracity_engine::{Engine, ModelBytes, ModelFormat, ModelSource, Port, Ports, SessionOptions};
+use veracity_engine_embedded::EmbeddedEngine;
 use veracity_onnx::{GraphBuilder, Node};
 use veracity_tensor::{DType, Shape, Tensor};
 
@@ -234,4 +236,30 @@ fn a_list_of_refused_nodes_ends() {
     let refusal = refusal(made.node(Node::new("Abs", ["x0"], ["y0"])), &x, &x);
     assert_eq!(refusal.diagnostics().len(), 51);
     assert!(refusal.diagnostics()[50].message.contains("30 more nodes"));
+}
+
+#[test]
+fn a_product_of_integers_that_both_vary() {
+    // tract would compute the square in floats: 46341 * 46341 must wrap, not saturate.
+    let model = GraphBuilder::new("square", 18)
+        .input("x", DType::I32, [2_usize])
+        .node(Node::new("Mul", ["x", "x"], ["y"]).named("y0"))
+        .output("y", DType::I32, [2_usize])
+        .finish()
+        .unwrap();
+    let ports = Ports {
+        inputs: vec![Port::new("x", DType::I32, [2])],
+        outputs: vec![Port::new("y", DType::I32, [2])],
+    };
+    let bytes = ModelBytes::Memory(model.to_bytes().unwrap().into());
+    let source = ModelSource { format: ModelFormat::Onnx, bytes };
+    let refusal = EmbeddedEngine.load(&source, &ports, &SessionOptions::default()).err().unwrap();
+    assert_eq!(refusal.first_error().code, codes::ENGINE_UNSUPPORTED, "{refusal}");
+    refused(
+        "float16 is not supported",
+        "ReduceL2",
+        &zeros(DType::F16, &[2]),
+        &zeros(DType::F16, &[1]),
+    )
+    .check();
 }

@@ -128,8 +128,10 @@ fn a_rate_brings_deadlines() {
 #[test]
 fn programs_get_times_sessions_and_warnings() {
     let desk = desk();
-    let said = desk.run("run policy --engine embedded --mock 0 --steps 5 --fuse --format json");
-    let found = said.done().json();
+    let mut command =
+        desk.command("run policy --engine ort --mock 0 --steps 5 --fuse --format json");
+    command.env("VIRTUAL_ENV", python_environment());
+    let found = Said::from(command).done().json();
     for (pointer, value) in [
         ("/schema_version", serde_json::json!("1.0")),
         ("/timing/latency/steps", 5.into()),

@@ -22,7 +22,7 @@ fn every_problem_of_the_inputs_is_shown_in_one_run() {
     ----- stderr -----
     error[VER0702]: there is no input "scale/osb"
      --> inputs.npz
-      = hint: the inputs are scale/obs
+      = hint: did you mean "scale/obs"?
 
     error[VER0701]: input "scale/obs", float32 [1, 3], was not given
      --> inputs.npz
@@ -57,7 +57,10 @@ fn inputs_that_do_not_fit_are_refused_with_their_code() {
         ("--mock 0 --outputs out.csv", "VER0407"),
         ("--mock 0 --outputs no/such/folder/out.npz", "VER0003"),
         ("--mock 0 --outputs out.npz --steps 1000000000000", "VER0405"),
-        ("--mock 0 --engine ort --ort-library nowhere", "VER0601"),
+        ("--inputs double.npz --outputs double.npz", "VER0003"),
+        ("--mock 0 --outputs policy/out.npz", "VER0003"),
+        ("--mock 0 --outputs policy/../policy/memory.onnx.npz", "VER0003"),
+        ("--mock 0 --engine ort --ort-library nowhere", "VER0602"),
         ("--mock 0 --engine torch", "VER0603"),
         ("--mock 0 --device cuda:99", "VER0608"),
     ] {
