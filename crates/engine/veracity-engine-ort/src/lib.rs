@@ -121,10 +121,7 @@ fn check_request(source: &ModelSource, options: &SessionOptions) -> Result<()> {
             .at(source.bytes.place())
             .into());
     }
-    if options.threads.get() > options::MAX_THREADS {
-        let message = format!("{} threads are more than {}", options.threads, options::MAX_THREADS);
-        return Err(Diagnostic::error(codes::OPTION_INVALID, message).into());
-    }
+    options.check()?;
     match &source.bytes {
         ModelBytes::File(path) if !path.is_file() => {
             Err(Diagnostic::error(codes::FILE_NOT_FOUND, "the model file does not exist")

@@ -8,10 +8,6 @@ use veracity_engine::{OptimizationLevel, SessionOptions};
 
 use crate::api::{Api, Called, Owned, check};
 
-/// Most threads a session may be told to use. Machines have fewer cores; a larger number is a slip,
-/// and every thread costs memory.
-pub(crate) const MAX_THREADS: usize = 1024;
-
 /// The options of the library for a session on the CPU.
 ///
 /// Nodes run one after the other (there is no second thread pool), and only the threads inside an

@@ -15,9 +15,6 @@ use crate::search::Search;
 use crate::session::{TorchSession, raised};
 use crate::shim::{Failure, FailureKind, Loading, Shim};
 
-/// More threads than this inside one operator are a mistake.
-const MAX_THREADS: u16 = 1024;
-
 /// Runs TorchScript with an installed torch.
 ///
 /// Making one is cheap. The first model that is loaded brings torch into the process, and compiles
@@ -135,14 +132,8 @@ impl Engine for TorchEngine {
 }
 
 fn threads_from(options: &SessionOptions) -> Result<u16> {
-    let wanted = options.threads.get();
-    u16::try_from(wanted).ok().filter(|&count| count <= MAX_THREADS).ok_or_else(|| {
-        Diagnostic::error(
-            codes::OPTION_INVALID,
-            format!("{wanted} threads were asked for, at most {MAX_THREADS} are possible"),
-        )
-        .into()
-    })
+    options.check()?;
+    Ok(u16::try_from(options.threads.get()).expect("the check allows far fewer"))
 }
 
 /// Whether the machine has an NVIDIA driver. Without this look every start on a machine without a

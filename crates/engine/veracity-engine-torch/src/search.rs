@@ -4,10 +4,10 @@
 //! other torch takes its place. Reads files only: neither Python nor torch runs.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use veracity_diag::{Diagnostic, Refusal, Result, codes};
+use veracity_engine::site_packages_of;
 
 use crate::library::TORCH_CPU;
 
@@ -97,21 +97,6 @@ fn in_environment(
     packages.iter().find_map(|folder| torch_in(folder))
 }
 
-/// The `site-packages` of an environment: one per Python version, the same order every time.
-fn site_packages_of(prefix: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(prefix.join("lib")) else {
-        return Vec::new();
-    };
-    let mut found: Vec<PathBuf> = entries
-        .filter_map(std::result::Result::ok)
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("python3"))
-        .map(|entry| entry.path().join("site-packages"))
-        .filter(|folder| folder.is_dir())
-        .collect();
-    found.sort();
-    found
-}
-
 fn not_found(looked: Vec<String>) -> Refusal {
     let mut diagnostic = Diagnostic::error(codes::ENGINE_NOT_FOUND, "torch was not found");
     for (index, place) in looked.into_iter().enumerate() {
@@ -125,6 +110,8 @@ fn not_found(looked: Vec<String>) -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn install(site_packages: &Path) -> PathBuf {

@@ -6,10 +6,12 @@
 
 mod options;
 mod port;
+mod python;
 mod source;
 
 pub use options::{Device, OptimizationLevel, SessionOptions};
 pub use port::{Port, Ports};
+pub use python::site_packages_of;
 pub use source::{ModelBytes, ModelFormat, ModelSource};
 use veracity_diag::Result;
 use veracity_tensor::SharedTensor;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 
+use veracity_diag::{Diagnostic, Result, codes};
+
 /// How a model is to be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
@@ -13,6 +15,21 @@ pub struct SessionOptions {
     pub device: Device,
     /// How far the engine may rewrite the graph.
     pub optimization: OptimizationLevel,
+}
+
+impl SessionOptions {
+    /// Most threads that may be asked for. Machines have fewer cores; a larger number is a slip, and
+    /// every thread costs memory.
+    pub const MAX_THREADS: usize = 1024;
+
+    /// Refuses a number of threads that can only be a slip.
+    pub fn check(&self) -> Result<()> {
+        if self.threads.get() <= Self::MAX_THREADS {
+            return Ok(());
+        }
+        let message = format!("{} threads are more than {}", self.threads.get(), Self::MAX_THREADS);
+        Err(Diagnostic::error(codes::OPTION_INVALID, message).into())
+    }
 }
 
 impl Default for SessionOptions {

@@ -4,11 +4,7 @@ use std::num::NonZeroUsize;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use veracity::results::Tolerance;
-use veracity::{Device, EngineChoice};
-
-/// Most threads that an operator may be given. More than any machine has; a typing error would
-/// start them all.
-const MAX_THREADS: usize = 1024;
+use veracity::{Device, EngineChoice, SessionOptions};
 
 /// How fast to step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,8 +45,8 @@ pub(super) fn device(text: &str) -> Result<Device, String> {
 pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
     let threads = text.parse::<NonZeroUsize>().ok();
     threads
-        .filter(|threads| threads.get() <= MAX_THREADS)
-        .ok_or_else(|| format!("must be between 1 and {MAX_THREADS}"))
+        .filter(|threads| threads.get() <= SessionOptions::MAX_THREADS)
+        .ok_or_else(|| format!("must be between 1 and {SessionOptions::MAX_THREADS}"))
 }
 
 pub(super) fn tolerance_part(text: &str) -> Result<f64, String> {
