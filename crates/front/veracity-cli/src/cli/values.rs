@@ -46,7 +46,7 @@ pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
     let threads = text.parse::<NonZeroUsize>().ok();
     threads
         .filter(|threads| threads.get() <= SessionOptions::MAX_THREADS)
-        .ok_or_else(|| format!("must be between 1 and {SessionOptions::MAX_THREADS}"))
+        .ok_or_else(|| format!("must be between 1 and {}", SessionOptions::MAX_THREADS))
 }
 
 pub(super) fn tolerance_part(text: &str) -> Result<f64, String> {
