@@ -140,6 +140,7 @@ codes! {
     608 DEVICE_UNAVAILABLE "the requested device is not available";
     609 SHIM_BUILD_FAILED "the TorchScript shim could not be built";
     610 ENGINE_OUTPUT_MISMATCH "the model returned another count, shape or dtype than declared";
+    611 ENGINE_MEMORY_IN_USE "another session is using the memory";
 
     701 INPUT_MISSING "an input was not given";
     702 INPUT_UNKNOWN "an input is not known";

@@ -3,6 +3,7 @@
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::{AlignedBytes, DType, Shape, Tensor};
 
@@ -20,7 +21,12 @@ struct Inner {
     bytes: UnsafeCell<AlignedBytes>,
     len: usize,
     start: *mut u8,
+    /// How many sessions read this memory right now, or [`WRITTEN`] while one writes it.
+    users: AtomicI32,
 }
+
+/// The number of users while a session writes.
+const WRITTEN: i32 = -1;
 
 // SAFETY: `start` points into `bytes`, which is `Send`; access through it is `unsafe`, and its
 // contract asks for accesses in turn.
@@ -34,7 +40,14 @@ impl SharedTensor {
         let len = shape.elements() * dtype.size();
         let mut bytes = AlignedBytes::zeroed(len);
         let start = bytes.as_mut_ptr();
-        Self(Arc::new(Inner { dtype, shape, bytes: UnsafeCell::new(bytes), len, start }))
+        Self(Arc::new(Inner {
+            dtype,
+            shape,
+            bytes: UnsafeCell::new(bytes),
+            len,
+            start,
+            users: AtomicI32::new(0),
+        }))
     }
 
     /// Type of the elements.
@@ -55,6 +68,25 @@ impl SharedTensor {
     /// Address of the first element, for engines that keep it while they hold a clone.
     pub fn as_mut_ptr(&self) -> *mut u8 {
         self.0.start
+    }
+
+    /// Claims the memory for reading; `false` while a session writes it. Each claim must be given
+    /// back by [`SharedTensor::release`].
+    pub fn claim_for_reading(&self) -> bool {
+        let one_more = |users: i32| (users != WRITTEN).then(|| users.saturating_add(1));
+        self.0.users.fetch_update(Ordering::Acquire, Ordering::Relaxed, one_more).is_ok()
+    }
+
+    /// Claims the memory for writing; `false` while any session uses it.
+    pub fn claim_for_writing(&self) -> bool {
+        self.0.users.compare_exchange(0, WRITTEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Gives one claim back.
+    pub fn release(&self) {
+        let one_less = |users: i32| Some(if users == WRITTEN { 0 } else { (users - 1).max(0) });
+        // The closure never declines.
+        let _ = self.0.users.fetch_update(Ordering::Release, Ordering::Relaxed, one_less);
     }
 
     /// Reads the elements.
@@ -92,5 +124,24 @@ impl SharedTensor {
 impl std::fmt::Debug for SharedTensor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "SharedTensor({} {})", self.dtype(), self.shape())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_may_read_and_one_may_write() {
+        let tensor = SharedTensor::zeros(DType::F32, Shape::scalar());
+        assert!(tensor.claim_for_reading() && tensor.claim_for_reading());
+        assert!(!tensor.claim_for_writing(), "it is read");
+        tensor.release();
+        assert!(!tensor.claim_for_writing(), "it is still read");
+        tensor.release();
+        assert!(tensor.claim_for_writing());
+        assert!(!tensor.claim_for_reading() && !tensor.claim_for_writing(), "it is written");
+        tensor.release();
+        assert!(tensor.claim_for_reading());
     }
 }

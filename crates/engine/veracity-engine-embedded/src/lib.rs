@@ -62,11 +62,11 @@ impl Engine for EmbeddedEngine {
         source: &ModelSource,
         ports: &Ports,
         options: &SessionOptions,
-    ) -> Result<Box<dyn Session>> {
+    ) -> Result<Session> {
         let place = source.bytes.place();
         check_request(source.format, options.device)
             .and_then(|()| load::load(&source.bytes, ports, options.optimization))
-            .map(|session| Box::new(session.at(place.clone())) as Box<dyn Session>)
+            .map(|model| Session::new(ports.clone(), model.at(place.clone())))
             .map_err(|refusal| refusal.within(&place))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tract_onnx::prelude::{DatumType, TValue, TVec, Tensor, TypedSimplePlan};
 use tract_onnx::tract_core::model::TypedSimpleState;
 use veracity_diag::{Code, Diagnostic, Place, Refusal, Result, codes};
-use veracity_engine::{Binding, Port, Ports, Session};
+use veracity_engine::{Model, Port, Ports};
 use veracity_tensor::{DType, SharedTensor};
 
 use crate::dtype::{dtype_from_tract, tract_from_dtype};
@@ -140,24 +140,19 @@ impl EmbeddedModel {
     }
 }
 
-impl Session for EmbeddedModel {
-    fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<Binding> {
-        self.ports.check_binding(inputs, outputs).map_err(|refusal| refusal.within(&self.place))?;
+impl Model for EmbeddedModel {
+    fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<()> {
         self.bindings.push(Bound { inputs: inputs.to_vec(), outputs: outputs.to_vec() });
-        Ok(Binding(self.bindings.len() - 1))
+        Ok(())
     }
 
-    fn run(&mut self, binding: Binding) -> Result<()> {
-        let Some(bound) = self.bindings.get(binding.0) else {
-            let message = format!("this session has no binding {}", binding.0);
-            return Err(self.refusal(codes::ENGINE_BIND_MISMATCH, message));
-        };
-        let inputs = self.read_inputs(bound)?;
+    unsafe fn run(&mut self, binding: usize) -> Result<()> {
+        let inputs = self.read_inputs(&self.bindings[binding])?;
         let values = self.run_plan(inputs).map_err(|problem| {
             let message = format!("the model could not be run: {problem}");
             self.refusal(codes::ENGINE_RUN_FAILED, message)
         })?;
-        self.write_outputs(&self.bindings[binding.0], &values)
+        self.write_outputs(&self.bindings[binding], &values)
     }
 
     fn device(&self) -> String {

@@ -95,15 +95,15 @@ impl Engine for OrtEngine {
         source: &ModelSource,
         ports: &Ports,
         options: &SessionOptions,
-    ) -> Result<Box<dyn Session>> {
+    ) -> Result<Session> {
         check_request(source, options)?;
         let place = source.bytes.place();
         let (session, device) = create::create(&self.library, &source.bytes, options)?;
         let on_cpu = device == Device::Cpu;
         let passing = if on_cpu { Passing::Once } else { Passing::EveryRun };
         let (names, runner) = self.examine(session, ports).map_err(|r| r.within(&place))?;
-        let (ports, device) = (ports.clone(), device.to_string());
-        Ok(Box::new(OrtModel::new(runner, ports, names, passing, device, place)))
+        let model = OrtModel::new(runner, names, passing, device.to_string(), place);
+        Ok(Session::new(ports.clone(), model))
     }
 }
 

@@ -7,7 +7,7 @@ mod tests;
 use std::ffi::CString;
 
 use veracity_diag::{Code, Diagnostic, Place, Refusal, Result, codes};
-use veracity_engine::{Binding, Ports, Session};
+use veracity_engine::Model;
 use veracity_tensor::SharedTensor;
 
 use crate::api::{Called, Failure, FailureKind};
@@ -19,7 +19,6 @@ pub(crate) struct OrtModel {
     // Dropped before the session that they were made for.
     bindings: Vec<(Bound, Vec<Copied>)>,
     runner: Runner,
-    ports: Ports,
     input_names: Vec<CString>,
     outputs: Vec<Output>,
     passing: Passing,
@@ -50,7 +49,6 @@ impl OrtModel {
     /// A model from a session of the library. The names are those of the declared ports.
     pub(crate) fn new(
         runner: Runner,
-        ports: Ports,
         (input_names, output_names): PortNames,
         passing: Passing,
         device: String,
@@ -63,7 +61,7 @@ impl OrtModel {
                 None => Output::Computed(name),
             })
             .collect();
-        Self { bindings: Vec::new(), runner, ports, input_names, outputs, passing, device, place }
+        Self { bindings: Vec::new(), runner, input_names, outputs, passing, device, place }
     }
 
     fn make_bound(
@@ -90,12 +88,6 @@ impl OrtModel {
     }
 
     #[cold]
-    fn no_binding(&self, binding: Binding) -> Refusal {
-        let message = format!("this session has no binding {}", binding.0);
-        self.refusal(codes::ENGINE_BIND_MISMATCH, message)
-    }
-
-    #[cold]
     fn run_refusal(&self, failure: &Failure) -> Refusal {
         let code = match failure.kind {
             FailureKind::OtherShape => codes::ENGINE_OUTPUT_MISMATCH,
@@ -105,27 +97,24 @@ impl OrtModel {
     }
 }
 
-impl Session for OrtModel {
-    fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<Binding> {
-        self.ports.check_binding(inputs, outputs).map_err(|refusal| refusal.within(&self.place))?;
+impl Model for OrtModel {
+    fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<()> {
         let bound = self.make_bound(inputs, outputs).map_err(|failure| {
             let message = format!("ONNX Runtime refused the buffers: {}", failure.message);
             self.refusal(codes::ENGINE_BIND_MISMATCH, message)
         })?;
         self.bindings.push(bound);
-        Ok(Binding(self.bindings.len() - 1))
+        Ok(())
     }
 
-    fn run(&mut self, binding: Binding) -> Result<()> {
-        let Some((bound, copies)) = self.bindings.get_mut(binding.0) else {
-            return Err(self.no_binding(binding));
-        };
+    unsafe fn run(&mut self, binding: usize) -> Result<()> {
+        let (bound, copies) = &mut self.bindings[binding];
         if let Err(failure) = self.runner.run(bound) {
             return Err(self.run_refusal(&failure));
         }
         for Copied { from, to } in copies {
-            // SAFETY: both have the dtype and the shape of the port, so the same length; `bind` saw
-            // to it that they are two buffers, and the caller lets nobody else touch them.
+            // SAFETY: both have the dtype and the shape of the port, so the same length; the session
+            // saw to it that they are two buffers, and the caller lets nobody else touch them.
             unsafe {
                 std::ptr::copy_nonoverlapping(from.as_mut_ptr(), to.as_mut_ptr(), to.byte_len());
             }

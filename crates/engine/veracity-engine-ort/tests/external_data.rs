@@ -55,7 +55,7 @@ fn model_with_data_in(file: &str) -> Vec<u8> {
     [number(1, 8), field(7, graph.concat()), field(8, number(2, 18))].concat()
 }
 
-fn load(bytes: ModelBytes) -> Result<Box<dyn Session>> {
+fn load(bytes: ModelBytes) -> Result<Session> {
     let port = |name: &str| vec![Port::new(name, DType::F32, [LENGTH.into()])];
     let ports = Ports { inputs: port("x"), outputs: port("y") };
     let options = SessionOptions { device: Device::Cpu, ..SessionOptions::default() };
@@ -88,6 +88,6 @@ fn a_model_in_memory_reads_no_file_of_the_working_directory() {
     let file = "Cargo.toml";
     assert!(Path::new(file).is_file(), "tests run in the folder of their crate");
     let bytes = ModelBytes::Memory(Arc::from(model_with_data_in(file)));
-    let refusal = load(bytes).err().expect("the data is not part of the model");
+    let refusal = load(bytes).expect_err("the data is not part of the model");
     assert_eq!(refusal.first_error().code, codes::ENGINE_LOAD_FAILED, "{refusal}");
 }

@@ -86,8 +86,8 @@ pub(crate) fn check_model(
     let mut session = load(engine, model, &ports(inputs, expected))?;
     let outputs: Vec<_> = expected.iter().map(|(_, tensor)| blank(tensor)).collect();
     let inputs: Vec<_> = inputs.iter().map(|(_, tensor)| shared(tensor)).collect();
-    let binding = bind(&mut *session, &inputs, &outputs)?;
-    run(&mut *session, binding)?;
+    let binding = bind(&mut session, &inputs, &outputs)?;
+    run(&mut session, binding)?;
     for ((name, tensor), output) in expected.iter().zip(&outputs) {
         compare(name, tensor, &read(output), closeness)?;
     }
@@ -132,27 +132,23 @@ pub(crate) fn try_load(
     engine: &dyn Engine,
     model: &Model,
     ports: &Ports,
-) -> Result<Answer<Box<dyn Session>>, String> {
+) -> Result<Answer<Session>, String> {
     Ok(engine.load(&source(model)?, ports, &options()))
 }
 
-pub(crate) fn load(
-    engine: &dyn Engine,
-    model: &Model,
-    ports: &Ports,
-) -> Result<Box<dyn Session>, String> {
+pub(crate) fn load(engine: &dyn Engine, model: &Model, ports: &Ports) -> Result<Session, String> {
     try_load(engine, model, ports)?.map_err(told("load"))
 }
 
 pub(crate) fn bind(
-    session: &mut dyn Session,
+    session: &mut Session,
     inputs: &[SharedTensor],
     outputs: &[SharedTensor],
 ) -> Result<Binding, String> {
     session.bind(inputs, outputs).map_err(told("bind"))
 }
 
-pub(crate) fn run(session: &mut dyn Session, binding: Binding) -> Result<(), String> {
+pub(crate) fn run(session: &mut Session, binding: Binding) -> Result<(), String> {
     session.run(binding).map_err(told("run"))
 }
 

@@ -111,7 +111,7 @@ impl Engine for TorchEngine {
         source: &ModelSource,
         ports: &Ports,
         options: &SessionOptions,
-    ) -> Result<Box<dyn Session>> {
+    ) -> Result<Session> {
         if !self.supports(source.format) {
             return Err(Diagnostic::error(
                 codes::ENGINE_UNSUPPORTED_FORMAT,
@@ -127,7 +127,7 @@ impl Engine for TorchEngine {
         let model = shim
             .load(&loading)
             .map_err(|failure| not_loaded(failure).within(&source.bytes.place()))?;
-        Ok(Box::new(TorchSession::new(model, ports.clone(), cuda_index)))
+        Ok(Session::new(ports.clone(), TorchSession::new(model, ports.clone(), cuda_index)))
     }
 }
 

@@ -1,23 +1,24 @@
 //! One loaded TorchScript module.
+#![expect(unsafe_code, reason = "the trait promises exclusive memory to its caller")]
 
 use veracity_diag::{Code, Diagnostic, Place, Refusal, Result, codes};
-use veracity_engine::{Binding, Ports, Session};
+use veracity_engine::{Model, Ports};
 use veracity_tensor::SharedTensor;
 
-use crate::shim::{Failure, FailureKind, Model};
+use crate::shim::{self, Failure, FailureKind};
 
 /// The longest trace that is passed on; torch repeats the source of every frame.
 const MAX_TRACE: usize = 2000;
 
 pub(crate) struct TorchSession {
-    model: Model,
+    model: shim::Model,
     ports: Ports,
     /// Number of the GPU; `None` for the CPU.
     cuda_index: Option<u8>,
 }
 
 impl TorchSession {
-    pub(crate) fn new(model: Model, ports: Ports, cuda_index: Option<u8>) -> Self {
+    pub(crate) fn new(model: shim::Model, ports: Ports, cuda_index: Option<u8>) -> Self {
         Self { model, ports, cuda_index }
     }
 
@@ -34,26 +35,16 @@ impl TorchSession {
     }
 }
 
-impl Session for TorchSession {
-    fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<Binding> {
-        self.ports.check_binding(inputs, outputs)?;
-        match self.model.bind(inputs, outputs) {
-            Ok(number) => Ok(Binding(number)),
-            Err(failure) => {
-                Err(Diagnostic::error(codes::ENGINE_BIND_MISMATCH, failure.message).into())
-            }
-        }
+impl Model for TorchSession {
+    fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<()> {
+        let bound = self.model.bind(inputs, outputs);
+        bound.map_err(|failure| {
+            Diagnostic::error(codes::ENGINE_BIND_MISMATCH, failure.message).into()
+        })
     }
 
-    fn run(&mut self, binding: Binding) -> Result<()> {
-        if binding.0 >= self.model.bindings() {
-            return Err(Diagnostic::error(
-                codes::ENGINE_BIND_MISMATCH,
-                format!("binding {} does not belong to this session", binding.0),
-            )
-            .into());
-        }
-        self.model.run(binding.0).map_err(|failure| self.refusal(failure))
+    unsafe fn run(&mut self, binding: usize) -> Result<()> {
+        self.model.run(binding).map_err(|failure| self.refusal(failure))
     }
 
     fn device(&self) -> String {

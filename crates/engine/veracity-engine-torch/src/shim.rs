@@ -185,12 +185,12 @@ pub(crate) struct Model {
 unsafe impl Send for Model {}
 
 impl Model {
-    /// Binds memory and returns its number. The caller has checked it against the ports.
+    /// Binds memory; the shim numbers bindings from 0. The caller has checked it against the ports.
     pub(crate) fn bind(
         &mut self,
         inputs: &[SharedTensor],
         outputs: &[SharedTensor],
-    ) -> Result<usize, Failure> {
+    ) -> Result<(), Failure> {
         let tensors: Box<[SharedTensor]> = inputs.iter().chain(outputs).cloned().collect();
         let dims: Vec<Vec<i64>> = tensors.iter().map(dims_of).collect();
         let buffers: Vec<Buffer> =
@@ -210,7 +210,7 @@ impl Model {
         };
         self.shim.check(status, None)?;
         self.bound.push(tensors);
-        Ok(binding)
+        Ok(())
     }
 
     /// Runs on a binding, reading and writing its memory.
@@ -219,11 +219,6 @@ impl Model {
         // SAFETY: `raw` is a loaded model; the shim checks the number of the binding.
         let status = unsafe { (self.shim.run)(self.raw.as_ptr(), binding, &raw mut port) };
         self.shim.check(status, usize::try_from(port).ok())
-    }
-
-    /// How many bindings there are.
-    pub(crate) fn bindings(&self) -> usize {
-        self.bound.len()
     }
 }
 

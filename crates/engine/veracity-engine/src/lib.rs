@@ -1,20 +1,22 @@
 //! What an inference engine must be able to do.
 //!
-//! An [`Engine`] loads models; a [`Session`] is one loaded model. A session is bound to memory once
-//! and then run many times, so that a step neither allocates nor looks anything up. This crate
-//! implements no engine.
+//! An [`Engine`] loads models; a [`Session`] is one loaded model, which the engine provides as a
+//! [`Model`]. A session is bound to memory once and then run many times, so that a step neither
+//! allocates nor looks anything up. What all engines must check (fit, aliasing, memory that another
+//! session is using) is checked here, once. This crate implements no engine.
 
 mod options;
 mod port;
 mod python;
+mod session;
 mod source;
 
 pub use options::{Device, OptimizationLevel, SessionOptions};
 pub use port::{Port, Ports};
 pub use python::site_packages_of;
+pub use session::{Binding, Model, Session};
 pub use source::{ModelBytes, ModelFormat, ModelSource};
 use veracity_diag::Result;
-use veracity_tensor::SharedTensor;
 
 /// Loads models of some formats.
 pub trait Engine: Send + Sync {
@@ -43,27 +45,5 @@ pub trait Engine: Send + Sync {
         source: &ModelSource,
         ports: &Ports,
         options: &SessionOptions,
-    ) -> Result<Box<dyn Session>>;
+    ) -> Result<Session>;
 }
-
-/// One loaded model. It runs in the thread that calls it and may be moved between threads.
-pub trait Session: Send {
-    /// Fixes the memory that inputs are read from and outputs are written to, in the order of the
-    /// declared ports. The session keeps the tensors alive. Several bindings may exist.
-    fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<Binding>;
-
-    /// Runs the model once on a binding.
-    ///
-    /// Reads the bound inputs and writes the bound outputs, so nothing else may touch that memory
-    /// meanwhile: whoever holds the other clones of the [`SharedTensor`]s answers for that. On
-    /// failure the outputs hold anything. Allocates no Rust memory when it succeeds, unless the
-    /// engine's documentation says otherwise.
-    fn run(&mut self, binding: Binding) -> Result<()>;
-
-    /// What the session runs on, for people: `cpu`, `cuda:0`.
-    fn device(&self) -> String;
-}
-
-/// One set of memory that a session was bound to. Only valid for that session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Binding(pub usize);

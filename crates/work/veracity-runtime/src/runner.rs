@@ -292,6 +292,12 @@ impl Runner {
     }
 }
 
+impl std::fmt::Debug for Runner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.sessions()).finish()
+    }
+}
+
 /// What a key given by a caller means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {

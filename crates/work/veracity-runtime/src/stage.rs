@@ -23,7 +23,7 @@ pub struct SessionFacts {
 /// A session bound to memory, ready to run in any phase.
 pub(crate) struct Stage {
     facts: SessionFacts,
-    session: Box<dyn Session>,
+    session: Session,
     /// One binding per phase; all the same when the stage touches no state.
     bindings: [Binding; Phase::ALL.len()],
 }
@@ -32,7 +32,7 @@ impl Stage {
     pub(crate) fn new(
         nodes: String,
         engine: &dyn Engine,
-        mut session: Box<dyn Session>,
+        mut session: Session,
         stage: &PlannedStage,
         memory: &Memory,
     ) -> Result<Self> {

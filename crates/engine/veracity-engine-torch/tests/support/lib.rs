@@ -165,7 +165,7 @@ pub(crate) fn buffers(ports: &[Port]) -> Vec<SharedTensor> {
 }
 
 /// Loads a module for CPU; panics with the refusal.
-pub(crate) fn load(name: &str, ports: &Ports) -> Box<dyn Session> {
+pub(crate) fn load(name: &str, ports: &Ports) -> Session {
     engine().load(&file_of(name), ports, &on_cpu()).unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 

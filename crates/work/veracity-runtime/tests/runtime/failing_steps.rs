@@ -1,18 +1,33 @@
 //! A step that fails leaves the state as it was.
+#![expect(unsafe_code, reason = "a model that works on shared memory")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{Ort, accumulator, pair, step};
 use veracity_diag::{Diagnostic, Result, codes};
-use veracity_engine::{Binding, Engine, ModelFormat, ModelSource, Ports, Session, SessionOptions};
+use veracity_engine::{
+    Binding, Engine, Model, ModelFormat, ModelSource, Ports, Session, SessionOptions,
+};
 use veracity_runtime::{EngineProvider, InputId, OutputId, RunOptions, Runner};
 use veracity_tensor::{DType, SharedTensor};
 
 /// ONNX Runtime that fails on demand, after it has already written its outputs.
 struct Fragile(Arc<AtomicBool>);
 
-struct FragileSession(Box<dyn Session>, Arc<AtomicBool>);
+/// Wraps a session, so that memory is claimed twice: its own buffers stand in between.
+struct FragileModel {
+    session: Session,
+    bindings: Vec<Inner>,
+    fail: Arc<AtomicBool>,
+}
+
+/// A binding of the wrapped session on memory of its own, and the memory that it stands for.
+struct Inner {
+    binding: Binding,
+    own: [Vec<SharedTensor>; 2],
+    outer: [Vec<SharedTensor>; 2],
+}
 
 impl EngineProvider for Fragile {
     fn engine_for(&self, _format: ModelFormat) -> Result<Arc<dyn Engine>> {
@@ -38,20 +53,45 @@ impl Engine for Fragile {
         source: &ModelSource,
         ports: &Ports,
         options: &SessionOptions,
-    ) -> Result<Box<dyn Session>> {
+    ) -> Result<Session> {
         let session = Ort.engine_for(source.format)?.load(source, ports, options)?;
-        Ok(Box::new(FragileSession(session, Arc::clone(&self.0))))
+        let fail = Arc::clone(&self.0);
+        Ok(Session::new(ports.clone(), FragileModel { session, bindings: Vec::new(), fail }))
     }
 }
 
-impl Session for FragileSession {
-    fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<Binding> {
-        self.0.bind(inputs, outputs)
+fn copies_of(tensors: &[SharedTensor]) -> Vec<SharedTensor> {
+    tensors
+        .iter()
+        .map(|tensor| SharedTensor::zeros(tensor.dtype(), tensor.shape().clone()))
+        .collect()
+}
+
+/// # Safety
+/// Nobody else uses either side.
+unsafe fn copy(from: &[SharedTensor], to: &[SharedTensor]) {
+    for (from, to) in from.iter().zip(to) {
+        // SAFETY: passed on to the caller.
+        unsafe { to.bytes_mut().copy_from_slice(from.bytes()) };
+    }
+}
+
+impl Model for FragileModel {
+    fn bind(&mut self, inputs: &[SharedTensor], outputs: &[SharedTensor]) -> Result<()> {
+        let own = [copies_of(inputs), copies_of(outputs)];
+        let binding = self.session.bind(&own[0], &own[1])?;
+        self.bindings.push(Inner { binding, own, outer: [inputs.to_vec(), outputs.to_vec()] });
+        Ok(())
     }
 
-    fn run(&mut self, binding: Binding) -> Result<()> {
-        self.0.run(binding)?;
-        if self.1.load(Ordering::Relaxed) {
+    unsafe fn run(&mut self, binding: usize) -> Result<()> {
+        let Inner { binding, own, outer } = &self.bindings[binding];
+        // SAFETY: the caller lets nobody else use the outer memory; the own memory is ours alone.
+        unsafe { copy(&outer[0], &own[0]) };
+        self.session.run(*binding)?;
+        // SAFETY: as above.
+        unsafe { copy(&own[1], &outer[1]) };
+        if self.fail.load(Ordering::Relaxed) {
             return Err(Diagnostic::error(codes::ENGINE_RUN_FAILED, "on demand").into());
         }
         Ok(())

@@ -184,7 +184,7 @@ fn a_model_that_was_changed_is_refused() {
     let mut bytes = std::fs::read(&model).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&model, bytes).unwrap();
-    let refusal = Runner::load(&bundle, &Ort, &RunOptions::new()).err().expect("must be refused");
+    let refusal = Runner::load(&bundle, &Ort, &RunOptions::new()).expect_err("must be refused");
     assert_eq!(refusal.first_error().code, codes::HASH_MISMATCH, "{refusal}");
     assert_eq!(refusal.first_error().place.node.as_deref(), Some("second"));
     assert!(refusal.first_error().place.line.is_some());
