@@ -66,11 +66,54 @@ class CompareError(VeracityError, ValueError):
     """Two tensors cannot be compared, or a tolerance makes no sense."""
 
 
+class TraceError(VeracityError):
+    """Annotated code cannot be recorded as it is."""
+
+
+class AnnotationTypeError(TraceError, TypeError):
+    """An annotation was given something of the wrong type."""
+
+
+class AnnotationValueError(TraceError, ValueError):
+    """An annotation was given a name or value that cannot be used."""
+
+
+class ExportError(VeracityError, RuntimeError):
+    """A node could not be exported, or its export is wrong."""
+
+
+class ExportOptionError(ExportError, ValueError):
+    """An export backend, or an option of it, is not known."""
+
+
+_KINDS_BY_NUMBER: dict[int, type[VeracityError]] = {
+    1: BundleNotFoundError,
+    209: BundleNotFoundError,
+    902: AnnotationTypeError,
+    903: AnnotationValueError,
+    925: AnnotationValueError,
+    1002: ExportOptionError,
+    1003: ExportOptionError,
+}
+_KINDS_BY_HUNDRED: dict[int, type[VeracityError]] = {
+    6: EngineError,
+    7: InputError,
+    8: CompareError,
+    9: TraceError,
+    10: ExportError,
+}
+
+
 def error_from_diagnostics(diagnostics: list[Diagnostic]) -> VeracityError:
     """Return the exception for a refusal: the hundreds of its first error's code name the kind."""
     first = next(found for found in diagnostics if found.severity == "error")
     number = int(first.code.removeprefix("VER"))
-    if number in (1, 209):
-        return BundleNotFoundError(diagnostics)
-    kinds = {6: EngineError, 7: InputError, 8: CompareError}
-    return kinds.get(number // 100, BundleError)(diagnostics)
+    kind = _KINDS_BY_NUMBER.get(number) or _KINDS_BY_HUNDRED.get(number // 100, BundleError)
+    return kind(diagnostics)
+
+
+def refuse(
+    code: str, message: str, *, location: str = "", hints: tuple[str, ...] = ()
+) -> VeracityError:
+    """Return the exception for one finding; the caller raises it."""
+    return error_from_diagnostics([Diagnostic(code, "error", message, location, hints)])

@@ -2,7 +2,7 @@
 //!
 //! A number is never reused and never changes its meaning: people put them into scripts. The
 //! hundreds name the subject: 0 files, 1 YAML, 2 containment and hashes, 3 bundle contract,
-//! 4 tensor data, 5 ONNX files, 6 engines, 7 running, 8 comparing.
+//! 4 tensor data, 5 ONNX files, 6 engines, 7 running, 8 comparing, 9 tracing, 10 exporting.
 
 use std::fmt;
 
@@ -161,6 +161,42 @@ codes! {
     805 COMPARE_OUTSIDE "values differ by more than the tolerance";
     806 COMPARE_NOTHING "there was nothing to compare";
     807 COMPARE_UNDECIDED "a measurement cannot decide a tolerance it was not taken with";
+
+    901 SESSION_STATE "a call came at the wrong moment of a session";
+    902 ANNOTATION_TYPE "an annotation was given something of the wrong type";
+    903 ANNOTATION_NAME "an annotation was given a name that cannot be used here";
+    904 TRACED_NODE_UNKNOWN "an annotation names a node that was not begun";
+    905 TRACED_NODE_UNFINISHED "a node was begun and has no outputs";
+    906 REENTRY_DIFFERS "a node was entered again with other ports or from another line";
+    907 VALUES_MIXED "values of two unfinished nodes meet in one operation";
+    908 OUTPUT_UNTRACED "an output does not depend on the node's inputs";
+    909 STATE_MISMATCH "an updated state differs from the declared one";
+    910 STATE_NOT_UPDATED "a declared state was never updated";
+    911 FROZEN_VALUE "a value left for Python, and what Python made of it is fixed in the export";
+    912 MISSED_INPUT "a value that changes from pass to pass is not an input of the node";
+    913 LOOSE_GLUE "a value between two nodes was computed outside of any node";
+    914 UNMARKED_USE "a node uses a value of another node that is not one of its inputs";
+    915 BORN_UNSEEN "a node uses a value that was made where the recorder does not see";
+    916 RANDOM_VALUE "a node draws random numbers";
+    917 DELAY_VARIES "an edge is not equally old on every pass";
+    918 PASS_DIFFERS "a later pass of a node computes something else than the first";
+    919 UNSEEN_WRITE "memory was written where the recorder does not see";
+    920 OPERATION_UNSUPPORTED "an operation cannot be recorded";
+    921 CONSTANT_CHANGED "a constant changed after it was recorded";
+    922 NUMPY_UNMAPPED "a NumPy function has no counterpart in torch";
+    923 INPUTS_OVERLAP "two inputs share memory and one of them is written";
+    924 RECORDER_FAULT "the recorder could not follow an operation";
+    925 PATCH_INVALID "a function patch cannot be applied";
+    926 DELAY_UNKNOWN "an edge is older than the passes that were recorded";
+    927 SAME_SOURCE_TWICE "one output feeds two inputs of one node";
+
+    1001 EXPORT_REFUSED "the exporter refused a node";
+    1002 EXPORT_OPTION_UNKNOWN "an exporter option is not known";
+    1003 EXPORT_BACKEND_UNKNOWN "an export backend is not known";
+    1004 EXPORT_PORTS_DIFFER "the exported model has other ports than the node";
+    1005 EXPORT_WRONG "the exported model does not compute what the node computed";
+    1006 EXPORT_NOT_CHECKED "an exported model could not be checked";
+    1007 FOREIGN_MODEL "a model that was brought along cannot be used";
 }
 
 #[cfg(test)]

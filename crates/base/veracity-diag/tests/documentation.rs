@@ -5,7 +5,7 @@ use std::path::Path;
 
 use veracity_diag::Code;
 
-const SUBJECTS: [(&str, &str); 9] = [
+const SUBJECTS: [(&str, &str); 11] = [
     ("VER00", "Files"),
     ("VER01", "YAML"),
     ("VER02", "Containment and hashes"),
@@ -15,6 +15,8 @@ const SUBJECTS: [(&str, &str); 9] = [
     ("VER06", "Engines"),
     ("VER07", "Running"),
     ("VER08", "Comparing"),
+    ("VER09", "Tracing"),
+    ("VER10", "Exporting"),
 ];
 
 fn page() -> String {

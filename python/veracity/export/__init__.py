@@ -1,0 +1,1 @@
+"""Turns recorded nodes into models and bundles."""

@@ -1,0 +1,1 @@
+"""Records what annotated code computes; imported when a session starts, never before."""
