@@ -71,12 +71,13 @@ fn forced_refusal(
     }
     let device = Device::Cuda(device);
     let message = format!("{device} cannot be used: {}", failure.message);
-    Diagnostic::error(codes::DEVICE_UNAVAILABLE, message)
-        .hint(
+    let mut refusal = Diagnostic::error(codes::DEVICE_UNAVAILABLE, message);
+    if !library.providers.iter().any(|provider| provider == CUDA) {
+        refusal = refusal.hint(
             "the Python package `onnxruntime-gpu` brings an ONNX Runtime that can use NVIDIA GPUs",
-        )
-        .hint("device `cpu` runs the model without a GPU")
-        .into()
+        );
+    }
+    refusal.hint("device `cpu` runs the model without a GPU").into()
 }
 
 fn load_refusal(model: &ModelBytes, failure: &Failure) -> Refusal {

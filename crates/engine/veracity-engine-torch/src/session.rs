@@ -29,8 +29,18 @@ impl TorchSession {
                 let place = Place { port: port.map(|port| port.name.clone()), ..Place::default() };
                 Diagnostic::error(codes::ENGINE_OUTPUT_MISMATCH, failure.message).at(place).into()
             }
-            _ => raised(codes::ENGINE_RUN_FAILED, "the model raised an error", &failure.message)
-                .into(),
+            _ => self.run_refusal(&failure.message).into(),
+        }
+    }
+}
+
+impl TorchSession {
+    /// A traced model may have the device of its constants written into it.
+    fn run_refusal(&self, said: &str) -> Diagnostic {
+        let refusal = raised(codes::ENGINE_RUN_FAILED, "the model raised an error", said);
+        match self.cuda_index {
+            Some(_) => refusal.hint("it ran on a GPU; device `cpu` may run it"),
+            None => refusal,
         }
     }
 }
