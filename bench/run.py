@@ -14,6 +14,7 @@ from pathlib import Path
 import chains
 import footprint
 import tensors
+import tracing
 from table import Row, render
 
 
@@ -26,6 +27,7 @@ def main() -> int:
             ("three-node chains against LEAPP", chains.measure),
             ("comparing 64M float32 pairs", tensors.measure),
             ("footprint", footprint.measure),
+            ("tracing and exporting against LEAPP", tracing.measure),
         ):
             print(f"measuring: {title}", file=sys.stderr, flush=True)
             rows += measure(folder)

@@ -5,29 +5,57 @@ first handed over.
 """
 
 from veracity._native import __version__
+from veracity.annotations import annotate
 from veracity.bundle import write_bundle
 from veracity.errors import (
+    AnnotationTypeError,
+    AnnotationValueError,
     BundleError,
     BundleNotFoundError,
     CompareError,
     Diagnostic,
     EngineError,
+    ExportError,
+    ExportOptionError,
     InputError,
+    TraceError,
     VeracityError,
 )
 from veracity.inference import InferenceManager
+from veracity.kinds import InputKindEnum, OutputKindEnum
+from veracity.leapp import install_as_leapp
+from veracity.lifecycle import compile_graph, session, start, stop
 from veracity.ports import InferencePort
+from veracity.semantics import GraphConfigs, TemporalAxis, TensorSemantics
+from veracity.tracing.patches import FunctionPatch
 
 __all__ = [
+    "AnnotationTypeError",
+    "AnnotationValueError",
     "BundleError",
     "BundleNotFoundError",
     "CompareError",
     "Diagnostic",
     "EngineError",
+    "ExportError",
+    "ExportOptionError",
+    "FunctionPatch",
+    "GraphConfigs",
     "InferenceManager",
     "InferencePort",
     "InputError",
+    "InputKindEnum",
+    "OutputKindEnum",
+    "TemporalAxis",
+    "TensorSemantics",
+    "TraceError",
     "VeracityError",
     "__version__",
+    "annotate",
+    "compile_graph",
+    "install_as_leapp",
+    "session",
+    "start",
+    "stop",
     "write_bundle",
 ]

@@ -1,13 +1,52 @@
-//! Compares named tensors of two files.
+//! Compares tensors: by name, those of two files or two of the same meaning.
 
 use std::path::Path;
 
+use serde::Serialize;
+
+use veracity_compare::reasons;
 pub use veracity_compare::{
     CompareOptions, Judgement, MeasureOptions, compare_named, judge, measure,
 };
-use veracity_diag::Result;
-use veracity_results::Comparison;
-use veracity_tensor::file;
+use veracity_diag::{Diagnostic, Result};
+use veracity_results::{Comparison, Measurement, Tolerance};
+use veracity_tensor::{TensorView, file};
+
+/// What one comparison of two tensors found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Checked {
+    /// Whether every element passes.
+    pub passed: bool,
+    /// What was measured, with percentiles when it did not pass.
+    pub measurement: Measurement,
+    /// Why it did not pass.
+    pub reasons: Vec<Diagnostic>,
+}
+
+/// Checks what an exported model computed against what the code computed.
+///
+/// Integers and truth values must be equal. Equal infinities pass: a mask of `-inf` is a value
+/// like any other. NaN fails even beside NaN, unless `equal_nan`. Refused when shape or dtype
+/// differ.
+pub fn check_output(
+    reference: &TensorView<'_>,
+    candidate: &TensorView<'_>,
+    tolerance: Tolerance,
+    equal_nan: bool,
+) -> Result<Checked> {
+    let is_float = reference.dtype().is_float();
+    let tolerance = if is_float { tolerance } else { Tolerance::EXACT };
+    let options = MeasureOptions::new(tolerance);
+    let measurement = measure(reference, candidate, &options)?;
+    let tolerates = equal_nan || measurement.non_finite.matching_nan == 0;
+    if judge(&measurement, tolerance, tolerates) == Judgement::Proved {
+        return Ok(Checked { passed: true, measurement, reasons: Vec::new() });
+    }
+    // Percentiles read the tensors again: worth it only when somebody wants to know more.
+    let measurement = measure(reference, candidate, &options.with_percentiles())?;
+    let reasons = reasons(&measurement, tolerance, tolerates);
+    Ok(Checked { passed: false, measurement, reasons })
+}
 
 /// Compares the tensors of two files by name. Files may be `.npz`, `.npy` or `.safetensors`; two
 /// `.npy` files hold one tensor each, which are compared whatever the files are called.

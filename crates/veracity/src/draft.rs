@@ -1,23 +1,29 @@
 //! Makes a bundle from models that already exist.
 //!
-//! A draft is what a person writes down: nodes with their model files, and the edges between them.
-//! What the models and the wiring tell is filled in: the ports of ONNX models, and which ports are
-//! the pipeline's own.
+//! A draft is what a person, or an exporter, writes down: nodes with their model files, and the
+//! edges between them. What the models and the wiring tell is filled in: the ports of ONNX models,
+//! their external data, and which ports are the pipeline's own.
+
+mod folder;
+mod json;
+mod models;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+pub use folder::strangers;
+pub use json::Extra;
 use serde::Deserialize;
 use veracity_diag::{Diagnostic, Place, Reporter, Result, codes};
 use veracity_onnx::{Dim, ValueInfo};
 use veracity_spec::{
     AxisNames, Backend, Bundle, BundlePath, BundleWriter, Direction, Edge, FileContent, Model,
-    Node, PortRef, PortSpec, Spec,
+    Node, PortRef, PortSpec, Spec, Value, VeracityBlock,
 };
 use veracity_tensor::{DType, Shape, Tensor};
 
 /// A pipeline of models that already exist.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BundleDraft {
     /// In the order in which they run.
@@ -34,16 +40,31 @@ pub struct BundleDraft {
     /// Steps per second that the pipeline was made for.
     #[serde(default)]
     pub frequency: Option<f64>,
+    /// Other settings of the pipeline as a whole.
+    #[serde(default)]
+    pub configs: Extra,
+    /// What the bundle was made with; the system and the version of Veracity are filled in.
+    #[serde(default)]
+    pub system: Extra,
+    /// A safetensors file of recorded inputs and outputs; it is copied into the bundle.
+    #[serde(default)]
+    pub samples: Option<PathBuf>,
+    /// Whether element names that do not fit the shape are written all the same. They are then a
+    /// warning for everybody who reads the bundle.
+    #[serde(default)]
+    pub keep_misfit_names: bool,
 }
 
 /// One model of a draft.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeDraft {
     /// Unique among the nodes.
     pub name: String,
-    /// The model file; it is copied into the bundle.
-    pub model: PathBuf,
+    /// The model file; it is copied into the bundle, with its external data. A node without one is
+    /// only described.
+    #[serde(default)]
+    pub model: Option<PathBuf>,
     /// `onnx`, `jit` or `pt2`; taken from the file name when it is not given.
     #[serde(default)]
     pub backend: Option<String>,
@@ -53,6 +74,9 @@ pub struct NodeDraft {
     /// Outputs; likewise.
     #[serde(default)]
     pub outputs: Option<Vec<PortDraft>>,
+    /// Further keys of `parameters`, such as `opset_version`.
+    #[serde(default)]
+    pub parameters: Extra,
 }
 
 /// One port of a draft.
@@ -70,22 +94,33 @@ pub struct PortDraft {
     /// What the values mean.
     #[serde(default)]
     pub kind: Option<String>,
-    /// Names along the axes; `null` for an axis without names.
-    #[serde(default)]
-    pub element_names: Option<Vec<Option<Vec<String>>>>,
+    /// Names along the axes; `null` for an axis without names, `"__temporal_axis__"` for time.
+    #[serde(default, deserialize_with = "json::axes")]
+    pub element_names: Option<Vec<AxisNames>>,
     /// Time between two elements of a temporal axis.
     #[serde(default)]
     pub temporal_period_ms: Option<f64>,
+    /// Further keys of the port.
+    #[serde(default)]
+    pub extra: Extra,
+}
+
+impl PortDraft {
+    /// Why the element names do not fit the shape, if so.
+    pub fn element_names_problem(&self) -> Result<Option<String>> {
+        port_from_draft(self, None).map(|port| port.element_names_problem())
+    }
 }
 
 impl BundleDraft {
-    /// Writes the bundle into `folder`, atomically.
+    /// Writes the bundle into `folder`, atomically. Refused when the folder holds files that
+    /// belong to no bundle: they would be lost.
     pub fn write(&self, folder: &Path, initial: BTreeMap<String, Tensor>) -> Result<Bundle> {
         let mut reporter = Reporter::new();
         let nodes: Vec<(Node, &NodeDraft)> = self
             .nodes
             .iter()
-            .filter_map(|draft| Some((reporter.absorb(node_from_draft(draft))?, draft)))
+            .filter_map(|draft| Some((reporter.absorb(self.node_from(draft))?, draft)))
             .collect();
         let data_flow = edges(&self.data_flow, &mut reporter);
         let feedback_flow = edges(&self.feedback_flow, &mut reporter);
@@ -96,24 +131,59 @@ impl BundleDraft {
         let wanted: Vec<PortRef> =
             self.outputs.iter().filter_map(|key| reporter.absorb(port_ref(key))).collect();
         reporter.finish()?;
+        folder::refuse_strangers(folder)?;
         let mut spec = Spec { data_flow, feedback_flow, ..Spec::default() };
         spec.configs.frequency = self.frequency;
-        spec.system.insert("os", std::env::consts::OS);
-        spec.system.insert("veracity version", env!("CARGO_PKG_VERSION"));
-        let mut files = Vec::new();
-        for (node, draft) in nodes {
-            if let Some(model) = &node.model {
-                files.push((model.path.clone(), FileContent::File(draft.model.clone())));
-            }
+        spec.configs.extra = self.configs.0.clone();
+        spec.system = self.system_information();
+        let mut files = models::Files::default();
+        for (mut node, draft) in nodes {
+            files.add(&mut node, draft)?;
             spec.nodes.push(node);
         }
         expose_loose_ends(&mut spec, &wanted);
+        let mut files = files.into_contents();
+        if let Some(samples) = &self.samples {
+            let path = samples_path(folder)?;
+            files.push((path.clone(), FileContent::File(samples.clone())));
+            spec.veracity = Some(VeracityBlock { samples: Some(path), ..VeracityBlock::default() });
+        }
         let writer = BundleWriter::new(spec).initial_values(initial);
         files
             .into_iter()
             .fold(writer, |writer, (path, content)| writer.file(path, content))
             .write(folder)
     }
+
+    /// By key, as LEAPP writes it.
+    fn system_information(&self) -> veracity_spec::Map {
+        let mut entries: BTreeMap<&str, Value> = BTreeMap::from([
+            ("os", std::env::consts::OS.into()),
+            ("veracity version", env!("CARGO_PKG_VERSION").into()),
+        ]);
+        entries.extend(self.system.0.iter().map(|(key, value)| (key, value.clone())));
+        entries.into_iter().collect()
+    }
+
+    fn node_from(&self, draft: &NodeDraft) -> Result<Node> {
+        let mut node = node_from_draft(draft)?;
+        for port in node.inputs.iter_mut().chain(&mut node.outputs) {
+            let Some(problem) = port.element_names_problem() else { continue };
+            if !self.keep_misfit_names {
+                let place = Place { port: Some(port.name.clone()), ..Place::node(&draft.name) };
+                let misfit = Diagnostic::error(codes::ELEMENT_NAMES_MISMATCH, problem);
+                return Err(misfit.at(place).into());
+            }
+        }
+        node.parameters = draft.parameters.0.clone();
+        Ok(node)
+    }
+}
+
+/// Called after the bundle, as its initial values are.
+fn samples_path(folder: &Path) -> Result<BundlePath> {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or("bundle");
+    Ok(format!("{name}_samples.safetensors").parse::<BundlePath>()?)
 }
 
 /// Inputs that nothing feeds are the pipeline's inputs; outputs that feed nothing, and those that
@@ -137,14 +207,15 @@ fn expose_loose_ends(spec: &mut Spec, wanted: &[PortRef]) {
 fn node_from_draft(draft: &NodeDraft) -> Result<Node> {
     let place = Place::node(&draft.name);
     let build = || -> Result<Node> {
-        let backend = backend_of(draft)?;
-        require_file(&draft.model)?;
+        let Some(path) = &draft.model else {
+            let inputs = ports(draft.inputs.as_deref(), &[])?;
+            let outputs = ports(draft.outputs.as_deref(), &[])?;
+            return Ok(Node { name: draft.name.clone(), inputs, outputs, ..Node::default() });
+        };
+        let backend = backend_of(draft, path)?;
+        require_file(path)?;
         let onnx = match backend {
-            Backend::Onnx => {
-                let model = veracity_onnx::Model::read(&draft.model)?;
-                refuse_external_data(&model)?;
-                Some(model)
-            }
+            Backend::Onnx => Some(veracity_onnx::Model::read(path)?),
             Backend::Jit | Backend::Pt2 => None,
         };
         let known = |side: fn(&veracity_onnx::Model) -> Vec<ValueInfo>| {
@@ -159,7 +230,7 @@ fn node_from_draft(draft: &NodeDraft) -> Result<Node> {
             name: draft.name.clone(),
             inputs,
             outputs,
-            model: Some(Model::unhashed(backend, bundle_path(draft, backend)?)),
+            model: Some(Model::unhashed(backend, models::path_in_bundle("", draft, backend)?)),
             ..Node::default()
         })
     };
@@ -181,28 +252,8 @@ fn require_file(path: &Path) -> Result<()> {
     Err(Diagnostic::error(code, message).at(place).into())
 }
 
-fn refuse_external_data(model: &veracity_onnx::Model) -> Result<()> {
-    if model.external_data()?.is_empty() {
-        return Ok(());
-    }
-    let message = "the model keeps weights in other files, which cannot be added to a bundle yet";
-    Err(Diagnostic::error(codes::ONNX_EXTERNAL_DATA, message)
-        .hint("export it with `external_data=False`")
-        .into())
-}
-
-/// Models are called after their node, so that two nodes never overwrite each other's.
-fn bundle_path(draft: &NodeDraft, backend: Backend) -> Result<BundlePath> {
-    let ending = match backend {
-        Backend::Onnx => "onnx",
-        Backend::Jit => "pt",
-        Backend::Pt2 => "pt2",
-    };
-    Ok(format!("{}.{ending}", draft.name).parse::<BundlePath>()?)
-}
-
-fn backend_of(draft: &NodeDraft) -> Result<Backend> {
-    let ending = draft.model.extension().and_then(|ending| ending.to_str());
+fn backend_of(draft: &NodeDraft, model: &Path) -> Result<Backend> {
+    let ending = model.extension().and_then(|ending| ending.to_str());
     let name = match (&draft.backend, ending) {
         (Some(name), _) => name.as_str(),
         (None, Some("pt")) => "jit",
@@ -259,16 +310,8 @@ fn port_from_draft(draft: &PortDraft, known: Option<&ValueInfo>) -> Result<PortS
     let mut port = PortSpec::new(&draft.name, dtype, shape);
     port.kind.clone_from(&draft.kind);
     port.temporal_period_ms = draft.temporal_period_ms;
-    port.element_names = draft.element_names.as_ref().map(|axes| {
-        let axis = |names: &Option<Vec<String>>| match names {
-            Some(names) => AxisNames::Named(names.clone()),
-            None => AxisNames::Unnamed,
-        };
-        axes.iter().map(axis).collect()
-    });
-    if let Some(problem) = port.element_names_problem() {
-        return Err(Diagnostic::error(codes::ELEMENT_NAMES_MISMATCH, problem).at(place).into());
-    }
+    port.element_names.clone_from(&draft.element_names);
+    port.extra = draft.extra.0.clone();
     Ok(port)
 }
 

@@ -11,7 +11,7 @@ mod engines;
 mod inspect;
 mod verify;
 
-pub use draft::{BundleDraft, NodeDraft, PortDraft};
+pub use draft::{BundleDraft, Extra, NodeDraft, PortDraft, strangers};
 pub use engines::{EngineChoice, EngineSearch, Engines};
 pub use inspect::{Inspection, ModelFacts, inspect};
 pub use veracity_diag::{
@@ -26,6 +26,7 @@ pub use veracity_runtime::{
 pub use veracity_spec as spec;
 pub use veracity_spec::Bundle;
 pub use veracity_tensor as tensor;
+pub use veracity_trace as trace;
 pub use verify::{UnreadModel, Verification, verify};
 
 /// Version of Veracity.

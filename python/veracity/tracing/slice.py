@@ -24,7 +24,7 @@ class Ref(NamedTuple):
     """
 
     kind: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides `tuple.index`, which nobody needs here
     output: int = 0
 
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use veracity::spec::AxisNames;
 use veracity::tensor::{DType, Tensor};
 use veracity::{BundleDraft, NodeDraft, PortDraft};
 use veracity_onnx::{GraphBuilder, Node};
@@ -14,25 +15,24 @@ pub(crate) fn write_policy(desk: &Desk) {
     let row = |name: &str| PortDraft { name: name.into(), ..PortDraft::default() };
     let observed = PortDraft {
         kind: Some("state/joint/position".into()),
-        element_names: Some(vec![None, Some(["hip", "knee", "ankle"].map(String::from).into())]),
+        element_names: Some(vec![AxisNames::Unnamed, AxisNames::named(["hip", "knee", "ankle"])]),
         ..row("obs")
     };
     let node = |name: &str, inputs: Vec<PortDraft>| NodeDraft {
         name: name.into(),
-        model: desk.path(&format!("{name}.onnx")),
-        backend: None,
+        model: Some(desk.path(&format!("{name}.onnx"))),
         inputs: Some(inputs),
-        outputs: None,
+        ..NodeDraft::default()
     };
     scale_model().write(desk.path("scale.onnx")).unwrap();
     memory_model().write(desk.path("memory.onnx")).unwrap();
     let edge = |from: &str, to: &str| (from.to_owned(), to.to_owned());
     let draft = BundleDraft {
-        outputs: Vec::new(),
         nodes: vec![node("scale", vec![observed]), node("memory", vec![row("x"), row("h")])],
         data_flow: vec![edge("scale/scaled", "memory/x")],
         feedback_flow: vec![edge("memory/h_next", "memory/h")],
         frequency: Some(50.0),
+        ..BundleDraft::default()
     };
     let initial = BTreeMap::from([("memory/h".to_owned(), floats([1, 3], &[0.5; 3]))]);
     draft.write(&desk.path("policy"), initial).unwrap();
@@ -43,19 +43,10 @@ pub(crate) fn write_sum(desk: &Desk) {
     memory_model().write(desk.path("sum.onnx")).unwrap();
     let sum = NodeDraft {
         name: "sum".into(),
-        model: desk.path("sum.onnx"),
-        backend: None,
-        inputs: None,
-        outputs: None,
+        model: Some(desk.path("sum.onnx")),
+        ..NodeDraft::default()
     };
-    let (data_flow, feedback_flow) = (Vec::new(), Vec::new());
-    let draft = BundleDraft {
-        nodes: vec![sum],
-        data_flow,
-        feedback_flow,
-        outputs: Vec::new(),
-        frequency: None,
-    };
+    let draft = BundleDraft { nodes: vec![sum], ..BundleDraft::default() };
     draft.write(&desk.path("sum"), BTreeMap::new()).unwrap();
 }
 

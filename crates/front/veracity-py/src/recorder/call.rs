@@ -1,0 +1,475 @@
+//! One call, from its arguments to the tape.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use veracity::trace::{Birth, Call, SiteId, ViewId};
+
+use super::arguments::{Argument, Arguments, PathPart, Root, tensors_of_result};
+use super::operations::{Kind, Operation, Parameter};
+use super::storages::version;
+use super::{BUSY, Fault, Recorder, State, slices};
+
+/// What is kept of a call to make it again.
+pub(super) struct Payload {
+    pub(super) func: Py<PyAny>,
+    pub(super) positional: Vec<Argument>,
+    pub(super) keywords: Vec<(Py<PyAny>, Argument)>,
+    pub(super) outputs: Vec<Vec<PathPart>>,
+}
+
+/// A call whose arguments were looked at and that has not run yet.
+struct Pending<'py> {
+    arguments: Arguments<'py>,
+    views: Vec<ViewId>,
+    versions: Vec<Option<i64>>,
+    writes: Vec<usize>,
+    traced: bool,
+    random: bool,
+}
+
+/// Holds the dispatch mode back while a handler of the function mode runs.
+struct NetHeldBack<'py> {
+    mode: Option<Bound<'py, PyAny>>,
+    push: Bound<'py, PyAny>,
+}
+
+impl Drop for NetHeldBack<'_> {
+    fn drop(&mut self) {
+        BUSY.set(BUSY.get() - 1);
+        if let Some(mode) = self.mode.take() {
+            // Pushing a mode that was just popped cannot fail for want of anything.
+            let _ = self.push.call1((mode,));
+        }
+    }
+}
+
+impl Recorder {
+    pub(super) fn handle_call<'py>(
+        &self,
+        func: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = func.py();
+        // Function transforms hand out wrappers without memory, and autocast casts below this
+        // level: there the dispatch mode sees what really runs.
+        if BUSY.get() > 0 || self.left_to_dispatch(py)? {
+            return func.call(args, kwargs);
+        }
+        let _held = self.hold_net_back(py)?;
+        self.record(func, args, kwargs, true)
+    }
+
+    fn left_to_dispatch(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.torch.autocast_enabled.bind(py).call0()?.is_truthy()?
+            || !self.torch.functorch_level.bind(py).call0()?.is_none())
+    }
+
+    /// Takes the dispatch mode away when it is the only one; else it is told to look away.
+    fn hold_net_back<'py>(&self, py: Python<'py>) -> PyResult<NetHeldBack<'py>> {
+        let depth: usize = self.torch.dispatch_depth.bind(py).call0()?.extract()?;
+        let mode = match depth {
+            1 => Some(self.torch.pop_dispatch_mode.bind(py).call1((py.None(),))?),
+            _ => None,
+        };
+        BUSY.set(BUSY.get() + 1);
+        Ok(NetHeldBack { mode, push: self.torch.push_dispatch_mode.bind(py).clone() })
+    }
+
+    pub(super) fn record<'py>(
+        &self,
+        func: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        above: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = func.py();
+        let operation = self.lock(py).operations.get(func);
+        let Ok(operation) = operation else {
+            return func.call(args, kwargs);
+        };
+        let operation = operation.get();
+        if operation.kind == Kind::Metadata {
+            return func.call(args, kwargs);
+        }
+        let pending = match self.before(py, operation, args, kwargs, above) {
+            Ok(pending) => Some(pending),
+            Err(error) => {
+                self.fault_of(py, &error, operation);
+                None
+            }
+        };
+        let result = func.call(args, kwargs)?;
+        let Some(pending) = pending else { return Ok(result) };
+        match self.after(py, func, operation, pending, &result) {
+            Ok(Some(replaced)) => Ok(replaced),
+            Ok(None) => Ok(result),
+            Err(error) => {
+                self.fault_of(py, &error, operation);
+                Ok(result)
+            }
+        }
+    }
+
+    /// Records a call whose result is already there.
+    pub(super) fn record_assertion<'py>(
+        &self,
+        func: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        result: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let py = func.py();
+        let operation = self.lock(py).operations.get(func)?;
+        let pending = self.before(py, operation.get(), args, None, false)?;
+        let mut state = self.lock(py);
+        self.record_computation(py, &mut state, func, operation.get(), pending, result)
+    }
+
+    /// What goes wrong in the recorder is told only when it may matter.
+    fn fault_of(&self, py: Python<'_>, error: &PyErr, operation: &Operation) {
+        let mut state = self.lock(py);
+        if !state.tape.has_open() {
+            return;
+        }
+        let location = match state.sites.here(py) {
+            Ok(site) => state.sites.location(site.id).to_owned(),
+            Err(_) => String::new(),
+        };
+        let message = format!("`{}` cannot be followed: {}", operation.name, error.value(py));
+        state.faults.push(Fault { code: "VER0924", message, location });
+    }
+
+    fn before<'py>(
+        &self,
+        py: Python<'py>,
+        operation: &Operation,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        above: bool,
+    ) -> PyResult<Pending<'py>> {
+        let arguments = Arguments::take_apart(&self.types, args, kwargs)?;
+        let mut guard = self.lock(py);
+        let state = &mut *guard;
+        let mut views = Vec::with_capacity(arguments.tensors.len());
+        for tensor in &arguments.tensors {
+            views.push(state.view(tensor, Birth::Unseen)?);
+        }
+        let traced = views.iter().any(|view| state.tape.is_traced(*view));
+        let versions = match above {
+            true => arguments.tensors.iter().map(|t| version(&self.types, t)).collect(),
+            false => Vec::new(),
+        };
+        let writes = written_reads(operation, &arguments, args, kwargs)?;
+        let mut snapshots = Vec::new();
+        for index in &writes {
+            if state.tape.must_snapshot(views[*index], &views) {
+                snapshots.push(*index);
+            }
+        }
+        drop(guard);
+        for index in snapshots {
+            let flat = self.torch.snapshot.bind(py).call1((&arguments.tensors[index],))?;
+            let mut state = self.lock(py);
+            let (storage, _) = state.tape.geometry(views[index]);
+            let count = state.tape.write_count(storage);
+            state.constants.hold_snapshot(storage, count, flat.unbind());
+        }
+        let random = operation.random || draws(operation, args, kwargs)?;
+        Ok(Pending { arguments, views, versions, writes, traced, random })
+    }
+
+    fn after<'py>(
+        &self,
+        py: Python<'py>,
+        func: &Bound<'py, PyAny>,
+        operation: &Operation,
+        pending: Pending<'py>,
+        result: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut guard = self.lock(py);
+        let state = &mut *guard;
+        for index in &pending.arguments.indices {
+            let view = state.view(index, Birth::Unseen)?;
+            state.note_escape(py, view, "slice bound", result)?;
+        }
+        match operation.kind {
+            Kind::Escape | Kind::Memory => {
+                for view in &pending.views {
+                    state.note_escape(py, *view, &operation.name, result)?;
+                }
+                return Ok(None);
+            }
+            Kind::Shape => {
+                for view in &pending.views {
+                    if state.tape.is_ragged(*view) {
+                        state.note_escape(py, *view, &operation.name, result)?;
+                    }
+                }
+                return Ok(None);
+            }
+            Kind::Share => {
+                for tensor in &pending.arguments.tensors {
+                    state.storages.share(&mut state.tape, tensor)?;
+                }
+            }
+            Kind::Array => {
+                return self.hand_out_array(py, guard, &pending, result);
+            }
+            Kind::Refused if pending.traced => state.refuse(py, operation)?,
+            Kind::Refused | Kind::Compute | Kind::Metadata => {}
+        }
+        self.record_computation(py, state, func, operation, pending, result)?;
+        Ok(None)
+    }
+
+    /// Memory that goes to NumPy comes back as the same memory; the array records what is done.
+    fn hand_out_array<'py>(
+        &self,
+        py: Python<'py>,
+        mut guard: std::sync::MutexGuard<'_, State>,
+        pending: &Pending<'py>,
+        result: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let state = &mut *guard;
+        let Some(tensor) = pending.arguments.tensors.first() else { return Ok(None) };
+        let view = pending.views[0];
+        if !state.tape.is_traced(view) && !state.tape.is_derived(view) {
+            return Ok(None);
+        }
+        state.storages.share(&mut state.tape, tensor)?;
+        drop(guard);
+        let array = self.torch.array_from_tensor.bind(py).call1((tensor, result))?;
+        Ok((!array.is_none()).then_some(array))
+    }
+
+    fn record_computation<'py>(
+        &self,
+        py: Python<'py>,
+        state: &mut State,
+        func: &Bound<'py, PyAny>,
+        operation: &Operation,
+        mut pending: Pending<'py>,
+        result: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let found = tensors_of_result(&self.types, result)?;
+        let mut outputs = Vec::with_capacity(found.len());
+        for (_, tensor) in &found {
+            outputs.push(state.view(tensor, Birth::Seen)?);
+        }
+        self.add_unforeseen_writes(py, state, operation, &mut pending)?;
+        let matters =
+            pending.traced || pending.views.iter().any(|view| state.tape.is_derived(*view));
+        let site = if matters { state.sites.here(py)?.id } else { SiteId(0) };
+        let counts: Vec<u32> = pending
+            .views
+            .iter()
+            .map(|view| state.tape.write_count(state.tape.geometry(*view).0))
+            .collect();
+        let recorded = state.tape.call(&Call {
+            op: veracity::trace::OpId(operation.number),
+            site,
+            literals: pending.arguments.literals,
+            reads: &pending.views,
+            writes: &pending.writes,
+            outputs: &outputs,
+            ragged: operation.ragged || picks_by_mask(operation, &pending),
+            identity: identity_source(operation, &pending),
+            may_alias: operation.may_alias,
+            overwrites: overwrites(operation, &pending),
+            blind: pending.random,
+        });
+        for index in recorded.constants {
+            let (storage, _) = state.tape.geometry(pending.views[index]);
+            let count = counts[index];
+            let tensor = pending.arguments.tensors[index].clone().unbind();
+            state.constants.hold_live(storage, count, tensor);
+        }
+        if let Some(event) = recorded.event {
+            let payload = Payload {
+                func: func.clone().unbind(),
+                positional: pending.arguments.positional,
+                keywords: pending.arguments.keywords,
+                outputs: found.into_iter().map(|(path, _)| path).collect(),
+            };
+            state.payloads.insert(event, Arc::new(payload));
+        }
+        Ok(())
+    }
+
+    /// torch's own counters tell of writes that the table of operations does not know.
+    fn add_unforeseen_writes(
+        &self,
+        py: Python<'_>,
+        state: &mut State,
+        operation: &Operation,
+        pending: &mut Pending<'_>,
+    ) -> PyResult<()> {
+        for (index, before) in pending.versions.iter().enumerate() {
+            let tensor = &pending.arguments.tensors[index];
+            let unforeseen = before.is_some()
+                && !pending.writes.contains(&index)
+                && version(&self.types, tensor) != *before
+                && !pending
+                    .writes
+                    .iter()
+                    .any(|w| same_storage(state, pending.views[*w], pending.views[index]));
+            if !unforeseen {
+                continue;
+            }
+            if state.tape.must_snapshot(pending.views[index], &pending.views) {
+                let site = state.sites.here(py)?;
+                let location = state.sites.location(site.id).to_owned();
+                let message = format!("`{}` wrote into a constant unexpectedly", operation.name);
+                state.faults.push(Fault { code: "VER0919", message, location });
+            }
+            pending.writes.push(index);
+        }
+        Ok(())
+    }
+}
+
+fn same_storage(state: &State, left: ViewId, right: ViewId) -> bool {
+    state.tape.geometry(left).0 == state.tape.geometry(right).0
+}
+
+impl State {
+    /// A value left for Python: what Python makes of it is fixed in the export.
+    fn note_escape(
+        &mut self,
+        py: Python<'_>,
+        view: ViewId,
+        what: &str,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if !self.tape.is_traced(view) {
+            return Ok(());
+        }
+        let site = self.sites.here(py)?;
+        if site.by_torch && slices::is_check(what) {
+            return Ok(());
+        }
+        let fingerprint = fingerprint(result);
+        self.tape.escape(view, slices::escape_number(what), site.id, fingerprint);
+        Ok(())
+    }
+
+    fn refuse(&mut self, py: Python<'_>, operation: &Operation) -> PyResult<()> {
+        let site = self.sites.here(py)?;
+        let location = self.sites.location(site.id).to_owned();
+        let message = format!("`{}` cannot be exported: {}", operation.name, operation.reason);
+        self.faults.push(Fault { code: "VER0920", message, location });
+        Ok(())
+    }
+}
+
+/// Equal values have equal fingerprints; what cannot be hashed is told apart by its text.
+fn fingerprint(result: &Bound<'_, PyAny>) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    match result.hash() {
+        Ok(hash) => hash.hash(&mut hasher),
+        Err(_) => result.repr().map(|text| text.to_string()).unwrap_or_default().hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+/// Which of the tensors are written.
+fn written_reads<'py>(
+    operation: &Operation,
+    arguments: &Arguments<'py>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Vec<usize>> {
+    let mut written = Vec::new();
+    let on = match &operation.switch {
+        None => true,
+        Some(switch) => {
+            argument(switch, args, kwargs)?.is_some_and(|v| v.is_truthy().unwrap_or(false))
+        }
+    };
+    for (index, root) in arguments.roots.iter().enumerate() {
+        let is = |(position, name): &Parameter| match root {
+            Root::Position(found) => found == position,
+            Root::Keyword(found) => found == name,
+        };
+        let out = matches!(root, Root::Keyword(name) if name == "out");
+        if out || (on && operation.writes.iter().any(is)) {
+            written.push(index);
+        }
+    }
+    Ok(written)
+}
+
+fn argument<'py>(
+    (position, name): &Parameter,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if let Some(kwargs) = kwargs
+        && let Some(value) = kwargs.get_item(name)?
+    {
+        return Ok(Some(value));
+    }
+    Ok(args.get_item(*position).ok())
+}
+
+/// Whether the arguments make it draw random numbers.
+fn draws(
+    operation: &Operation,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<bool> {
+    for (position, name, default) in &operation.random_when {
+        let value = argument(&(*position, name.clone()), args, kwargs)?;
+        let on = match value {
+            Some(value) => value.is_truthy()?,
+            None => *default,
+        };
+        if !on {
+            return Ok(false);
+        }
+    }
+    Ok(!operation.random_when.is_empty())
+}
+
+/// Indexing with a mask gives as many elements as the mask has.
+fn picks_by_mask(operation: &Operation, pending: &Pending<'_>) -> bool {
+    operation.name == "__getitem__"
+        && pending.arguments.tensors.iter().skip(1).any(|tensor| {
+            tensor.getattr("dtype").is_ok_and(|dtype| dtype.to_string() == "torch.bool")
+        })
+}
+
+fn overwrites(operation: &Operation, pending: &Pending<'_>) -> bool {
+    match operation.name.as_str() {
+        "__setitem__" => pending.arguments.positional.get(1).is_some_and(is_everything),
+        _ => operation.overwrites,
+    }
+}
+
+/// The tensor that the result, or the written memory, is a plain copy of.
+fn identity_source(operation: &Operation, pending: &Pending<'_>) -> Option<usize> {
+    if !operation.identity || pending.views.is_empty() {
+        return None;
+    }
+    if operation.name == "__setitem__" {
+        let key = pending.arguments.positional.get(1)?;
+        return is_everything(key).then(|| pending.views.len() - 1).filter(|index| *index > 0);
+    }
+    match pending.writes.is_empty() {
+        true => Some(0),
+        false => Some(pending.views.len() - 1).filter(|index| *index > 0),
+    }
+}
+
+/// `x[:]` and `x[...]`.
+fn is_everything(key: &Argument) -> bool {
+    let Argument::Literal(key) = key else { return false };
+    Python::attach(|py| {
+        let key = key.bind(py);
+        key.is(&py.Ellipsis())
+            || key.repr().is_ok_and(|text| text.to_string() == "slice(None, None, None)")
+    })
+}

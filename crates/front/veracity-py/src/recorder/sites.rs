@@ -1,0 +1,121 @@
+//! Where in the user's code a call was made.
+
+use std::collections::HashMap;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use veracity::trace::SiteId;
+
+/// Whose code a frame runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// The user, or a library that is not torch.
+    User,
+    /// Python's own library, NumPy.
+    Plumbing,
+    /// torch.
+    Torch,
+    /// The recorder, and the parts of torch that only pass calls on.
+    Recorder,
+}
+
+/// A place in the user's code, and who asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site {
+    pub(super) id: SiteId,
+    /// Whether torch itself made the call, for a check of its own.
+    pub(super) by_torch: bool,
+}
+
+/// Places seen so far.
+pub(super) struct Sites {
+    known: HashMap<(usize, i32), SiteId>,
+    locations: Vec<String>,
+    owners: HashMap<usize, Owner>,
+    /// Code objects whose address is a key must not be freed.
+    held: Vec<Py<PyAny>>,
+    owner_of_file: Py<PyAny>,
+}
+
+impl Sites {
+    /// `owner_of_file` says for a file name: 0 user, 1 plumbing, 2 torch, 3 recorder.
+    pub(super) fn new(owner_of_file: Py<PyAny>) -> Self {
+        Self {
+            known: HashMap::new(),
+            locations: vec!["unknown place".to_owned()],
+            owners: HashMap::new(),
+            held: Vec::new(),
+            owner_of_file,
+        }
+    }
+
+    /// `file:line`.
+    pub(super) fn location(&self, site: SiteId) -> &str {
+        &self.locations[site.0 as usize]
+    }
+
+    /// The innermost frame of the user's own code.
+    pub(super) fn here(&mut self, py: Python<'_>) -> PyResult<Site> {
+        let mut frame = current_frame(py);
+        let mut by_torch = None;
+        let mut outermost = None;
+        while let Some(current) = frame {
+            let code = current.getattr(pyo3::intern!(py, "f_code"))?;
+            let owner = self.owner(&code)?;
+            if by_torch.is_none() && owner != Owner::Recorder {
+                by_torch = Some(owner == Owner::Torch);
+            }
+            if owner == Owner::User {
+                let id = self.intern(&current, &code)?;
+                return Ok(Site { id, by_torch: by_torch.unwrap_or(false) });
+            }
+            let back = current.getattr(pyo3::intern!(py, "f_back"))?;
+            outermost = Some((current, code));
+            frame = (!back.is_none()).then_some(back);
+        }
+        let id = match outermost {
+            Some((frame, code)) => self.intern(&frame, &code)?,
+            None => SiteId(0),
+        };
+        Ok(Site { id, by_torch: by_torch.unwrap_or(false) })
+    }
+
+    fn owner(&mut self, code: &Bound<'_, PyAny>) -> PyResult<Owner> {
+        let key = code.as_ptr() as usize;
+        if let Some(owner) = self.owners.get(&key) {
+            return Ok(*owner);
+        }
+        let py = code.py();
+        let file = code.getattr(pyo3::intern!(py, "co_filename"))?;
+        let owner = match self.owner_of_file.bind(py).call1((file,))?.extract::<u8>()? {
+            0 => Owner::User,
+            1 => Owner::Plumbing,
+            2 => Owner::Torch,
+            _ => Owner::Recorder,
+        };
+        self.held.push(code.clone().unbind());
+        self.owners.insert(key, owner);
+        Ok(owner)
+    }
+
+    fn intern(&mut self, frame: &Bound<'_, PyAny>, code: &Bound<'_, PyAny>) -> PyResult<SiteId> {
+        let py = frame.py();
+        let instruction: i32 = frame.getattr(pyo3::intern!(py, "f_lasti"))?.extract()?;
+        let key = (code.as_ptr() as usize, instruction);
+        if let Some(site) = self.known.get(&key) {
+            return Ok(*site);
+        }
+        let file: String = code.getattr(pyo3::intern!(py, "co_filename"))?.extract()?;
+        let line: Option<u32> = frame.getattr(pyo3::intern!(py, "f_lineno"))?.extract()?;
+        let site = SiteId(u32::try_from(self.locations.len()).unwrap_or(0));
+        self.locations.push(format!("{file}:{}", line.unwrap_or(0)));
+        self.known.insert(key, site);
+        Ok(site)
+    }
+}
+
+#[expect(unsafe_code, reason = "PyO3 has no safe way to the current frame")]
+fn current_frame(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
+    // SAFETY: the interpreter is attached; the result is a borrowed reference or null.
+    unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }
+}

@@ -1,0 +1,493 @@
+"""NumPy on traced arrays: the caller gets NumPy's bits, and torch is told the whole computation."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+
+from veracity.errors import TraceError
+from veracity.tracing import array_table, arrays
+from veracity.tracing.array_table import words
+
+
+class Log(TorchFunctionMode):
+    """Keeps every call, so that it can be done again on other inputs."""
+
+    def __init__(self) -> None:
+        """Start with no call."""
+        super().__init__()
+        self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []
+        self.paused = False
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Make the call and keep it."""
+        result = func(*args, **(kwargs or {}))
+        if not self.paused:
+            self.calls.append((func, copy_lists(args), copy_lists(kwargs or {}), result))
+        return result
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Keep nothing for a while."""
+        before, self.paused = self.paused, True
+        try:
+            yield
+        finally:
+            self.paused = before
+
+    def replay(self, known: dict[int, torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
+        """Do all calls again, with other tensors for the known ones."""
+
+        def other(leaf: Any) -> Any:
+            if not isinstance(leaf, torch.Tensor):
+                return leaf
+            if id(leaf) not in known:
+                raise AssertionError("a tensor of unknown origin takes part: a silent constant")
+            return known[id(leaf)]
+
+        for func, args, kwargs, result in self.calls:
+            again = func(*leaves(args, other), **leaves(kwargs, other))
+            pairs = zip(tensors_in(result), tensors_in(again), strict=True)
+            known.update({id(old): new for old, new in pairs if id(old) not in known})
+        return lambda tensor: known[id(tensor)]
+
+
+def leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)([leaves(one, change) for one in value])
+    if isinstance(value, dict):
+        return {name: leaves(one, change) for name, one in value.items()}
+    return change(value)
+
+
+def copy_lists(value: Any) -> Any:
+    return leaves(value, lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return (
+        [one for item in value for one in tensors_in(item)]
+        if isinstance(value, list | tuple)
+        else []
+    )
+
+
+class Session:
+    """A recorder of its own around the traced arrays."""
+
+    def __init__(self) -> None:
+        """Prepare, without touching anything."""
+        self.log = Log()
+        self.escapes: list[str] = []
+        self.running = True
+        self.before = {name: getattr(arrays, name) for name in ("pause", "escaped", "active")}
+
+    def __enter__(self) -> Session:
+        """Set the hooks."""
+        arrays.pause = self.log.pause
+        arrays.escaped = lambda tensor, how: self.escapes.append(how)
+        arrays.active = lambda: self.running
+        arrays.install_patches()
+        self.log.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Set them back."""
+        self.running = False
+        self.log.__exit__(None, None, None)
+        arrays.remove_patches()
+        for name, hook in self.before.items():
+            setattr(arrays, name, hook)
+
+
+def inputs(seed: int) -> SimpleNamespace:
+    """Return arrays of every kind, other ones for every seed."""
+    random = np.random.default_rng(seed)
+    return SimpleNamespace(
+        x=random.normal(size=(3, 4)),
+        y=random.normal(size=(3, 4)),
+        v=random.normal(size=4).astype(np.float32),
+        h=random.normal(size=4).astype(np.float16),
+        p=random.uniform(0.1, 0.9, size=(3, 4)),
+        i=random.integers(-9, 9, size=(3, 4)),
+        j=random.integers(1, 5, size=(3, 4)),
+        k=random.integers(0, 3, size=4).astype(np.int32),
+        u=random.integers(0, 255, size=4).astype(np.uint8),
+        w=random.integers(0, 60000, size=4).astype(np.uint16),
+        b=random.integers(0, 2, size=(3, 4)).astype(bool),
+        m=random.normal(size=(4, 4)) + 4 * np.eye(4),
+        t=random.normal(size=(2, 3, 4)).astype(np.float32),
+        e=random.normal(size=(1, 3, 1)),
+        c=random.normal(size=4) + 1j * random.normal(size=4),
+        f=random.permutation(12).astype(np.float64),
+        n=np.where(random.uniform(size=(3, 4)) < 0.3, np.nan, 1.5) * random.normal(size=(3, 4)),
+        s=np.array(random.normal()),
+    )
+
+
+Case = Callable[[SimpleNamespace], Any]
+
+
+def compare(wanted: Any, found: Any, *, exact: bool) -> None:
+    """Hold a result to NumPy's: type of container, shape, dtype and values."""
+    if isinstance(wanted, list | tuple):
+        assert type(found) is type(wanted)
+        assert len(found) == len(wanted)
+        for one, other in zip(wanted, found, strict=True):
+            compare(one, other, exact=exact)
+        return
+    assert found.shape == wanted.shape
+    assert found.dtype == wanted.dtype
+    if exact:
+        assert found.tobytes() == wanted.tobytes()
+    else:
+        loose = (
+            {2: 2e-2, 4: 2e-4}.get(np.finfo(wanted.dtype).bits // 8, 1e-8)
+            if (wanted.dtype.kind in "fc")
+            else 0
+        )
+        np.testing.assert_allclose(found, wanted, rtol=loose, atol=loose)
+
+
+def run_case(case: Case) -> Session:
+    """Hold one computation to NumPy: for the caller, and for fresh inputs in torch."""
+    wanted = case(inputs(1))
+    given = inputs(1)
+    with Session() as session:
+        traced = SimpleNamespace(
+            **{name: arrays.trace_array(array) for name, array in vars(given).items()}
+        )
+        aliases = {name: arrays.tensor_of(array) for name, array in vars(traced).items()}
+        found = case(traced)
+        flat = leaves(found, lambda leaf: arrays.tensor_of(leaf))
+        session.running = False
+    compare(wanted, leaves(found, arrays.plain), exact=True)
+    compare(
+        [*vars(given).values()],
+        [arrays.plain(array) for array in vars(traced).values()],
+        exact=True,
+    )
+
+    fresh = inputs(2)
+    wanted = case(inputs(2))
+    known = {id(aliases[name]): torch.from_numpy(array) for name, array in vars(fresh).items()}
+    lookup = session.log.replay(known)
+    compare(wanted, leaves(flat, lambda tensor: lookup(tensor).detach().numpy()), exact=False)
+    return session
+
+
+BINARY: dict[str, Case] = {
+    f"numpy.{name}": lambda a, name=name: getattr(np, name)(a.x, a.y)
+    for name in words("""add subtract multiply divide floor_divide remainder fmod arctan2 hypot greater
+    greater_equal less less_equal equal not_equal maximum minimum fmax fmin logical_and logical_or
+    logical_xor copysign heaviside logaddexp logaddexp2 divmod nextafter""")
+}
+INTEGER: dict[str, Case] = {
+    f"numpy.{name} of integers": lambda a, name=name: getattr(np, name)(a.i, a.j)
+    for name in words("""add subtract multiply divide floor_divide remainder fmod power bitwise_and
+    bitwise_or bitwise_xor left_shift right_shift maximum gcd lcm less float_power""")
+}
+UNARY: dict[str, Case] = {
+    f"numpy.{name}": lambda a, name=name: getattr(np, name)(a.p)
+    for name in words("""negative positive absolute fabs sign sqrt cbrt square reciprocal exp exp2 expm1
+    log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arctanh floor ceil
+    trunc rint logical_not isnan isinf isfinite signbit deg2rad rad2deg radians degrees conjugate
+    modf""")
+}
+REDUCTIONS: dict[str, Case] = {
+    f"numpy.{name}, axis {axis}": lambda a, name=name, axis=axis: getattr(np, name)(a.x, axis=axis)
+    for name in words("sum prod mean std var min max argmin argmax cumsum cumprod any all median")
+    for axis in (None, 0, -1)
+}
+
+
+def table(*cases: tuple[str, Case]) -> dict[str, Case]:
+    return dict(cases)
+
+
+DTYPES = table(
+    ("float32 with a Python float", lambda a: a.v * 2.5 + 1),
+    ("float32 with float64", lambda a: a.v + a.x),
+    ("float32 with int64", lambda a: a.v * a.i),
+    ("int32 with a Python float", lambda a: a.k * 0.5),
+    ("int32 with a Python int", lambda a: a.k + 7),
+    ("int32 divided", lambda a: a.k / 3),
+    ("uint8 wraps", lambda a: a.u + np.uint8(200)),
+    ("uint16 wraps", lambda a: a.w * a.w + a.w),
+    ("uint16 with float32", lambda a: a.w * a.v),
+    ("float16 stays", lambda a: a.h * 2 + a.h),
+    ("float16 with a strong scalar", lambda a: a.h + np.float32(1)),
+    ("sqrt of integers", lambda a: np.sqrt(a.j)),
+    ("sum of int32", lambda a: a.k.sum()),
+    ("sum of bool", lambda a: a.b.sum(axis=1)),
+    ("mean of integers", lambda a: a.i.mean(axis=0)),
+    ("bool plus bool", lambda a: a.b + a.b),
+    ("not", lambda a: ~a.b & (a.x > 0) | (a.y < 0)),
+    ("invert integers", lambda a: ~a.i),
+    ("dtype=", lambda a: np.add(a.v, 1, dtype=np.float64)),
+    ("sum dtype=", lambda a: a.v.sum(dtype=np.float64)),
+    ("astype", lambda a: a.x.astype(np.float32)),
+    ("astype int", lambda a: (a.x * 5).astype(int)),
+    ("astype bool", lambda a: a.i.astype(bool)),
+    ("astype without copy", lambda a: a.x.astype(np.float64, copy=False)),
+    ("complex", lambda a: np.abs(a.c * (1 + 2j)) + a.c.real - a.c.imag),
+    ("0-d array", lambda a: a.s * a.v),
+)
+MIXED = table(
+    ("untraced array", lambda a: a.x * np.arange(4.0) + np.ones((3, 1))),
+    ("untraced first", lambda a: np.arange(4.0) - a.x),
+    ("list operand", lambda a: a.x * [1, 2, 3, 4]),
+    ("number first", lambda a: 1 / (2 - a.x)),
+    ("numpy scalar first", lambda a: np.float64(3) * a.x),
+    ("matmul operator", lambda a: a.x @ a.m @ a.x.T),
+    ("untraced matmul", lambda a: np.ones((2, 3)) @ a.x),
+    ("power operators", lambda a: a.x**2 + a.p**0.5 + 2**a.x),
+    ("where with numbers", lambda a: np.where(a.x > 0, a.x, 0.0)),
+    ("where mixed dtypes", lambda a: np.where(a.b, a.v, a.i)),
+    ("clip", lambda a: np.clip(a.x, -0.5, 0.5)),
+    ("clip arrays", lambda a: np.clip(a.x, a.y - 1, a.y + 1)),
+    ("clip one side", lambda a: a.x.clip(min=0)),
+)
+SHAPES = table(
+    ("reshape", lambda a: a.x.reshape(2, 6) + a.x.reshape((2, -1)) + np.reshape(a.x, (2, 6))),
+    ("ravel", lambda a: a.x.ravel() * a.x.flatten()),
+    ("T", lambda a: a.x.T + a.x.transpose() + np.transpose(a.x, (1, 0)) + a.x.transpose(1, 0)),
+    ("transpose 3", lambda a: a.t.transpose(2, 0, 1)),
+    ("squeeze", lambda a: np.squeeze(a.e) + a.e.squeeze(axis=(0, 2)) + a.e.squeeze()),
+    ("expand_dims", lambda a: np.expand_dims(a.x, (0, 2)) * a.x[:, None]),
+    ("swapaxes", lambda a: a.t.swapaxes(0, 2) + np.swapaxes(a.t, 0, 2)),
+    ("moveaxis", lambda a: np.moveaxis(a.t, 0, -1)),
+    ("flip", lambda a: np.flip(a.x) + np.flip(a.x, 0) + np.flipud(a.x) + np.fliplr(a.x)),
+    ("rot90", lambda a: np.rot90(a.x)),
+    ("roll", lambda a: np.roll(a.x, 1) + np.roll(a.x, 2, axis=1)),
+    ("concatenate", lambda a: np.concatenate([a.x, a.y, np.zeros((1, 4))])),
+    ("concatenate promotes", lambda a: np.concatenate([a.v, a.k], axis=None)),
+    ("stack", lambda a: np.stack([a.x, a.y], axis=1)),
+    ("vstack", lambda a: np.vstack([a.v, a.k])),
+    ("hstack", lambda a: np.hstack([a.v, a.k, [1.0]])),
+    ("dstack", lambda a: np.dstack([a.x, a.y])),
+    ("column_stack", lambda a: np.column_stack([a.v, a.k])),
+    ("append", lambda a: np.append(a.v, a.k)),
+    ("split", lambda a: np.split(a.x, 2, axis=1)),
+    ("split at", lambda a: np.split(a.v, [1, 3])),
+    ("array_split", lambda a: np.array_split(a.v, 3)),
+    ("hsplit", lambda a: np.hsplit(a.x, 2)),
+    ("vsplit", lambda a: np.vsplit(a.x, 3)),
+    ("broadcast_to", lambda a: np.broadcast_to(a.v, (3, 4)) + 1),
+    ("broadcast_arrays", lambda a: [one * 2 for one in np.broadcast_arrays(a.v, a.x)]),
+    ("atleast", lambda a: np.atleast_2d(a.v) + np.atleast_1d(a.s) + np.atleast_3d(a.v)),
+    ("tile", lambda a: np.tile(a.v, (2, 3))),
+    ("repeat", lambda a: np.repeat(a.x, 2, axis=1)),
+    ("repeat counts", lambda a: a.v.repeat([1, 2, 0, 3])),
+    ("meshgrid", lambda a: list(np.meshgrid(a.v, a.k))),
+    ("pad", lambda a: np.pad(a.x, ((1, 0), (0, 2)), constant_values=3)),
+    ("zeros_like", lambda a: np.zeros_like(a.x) + np.ones_like(a.x) + np.full_like(a.x, 3)),
+    ("copy", lambda a: np.copy(a.x) + a.x.copy() + copy.deepcopy(a.x)),
+    ("tril", lambda a: np.tril(a.m) - np.triu(a.m, 1)),
+    ("diagonal", lambda a: np.diagonal(a.m) + np.diag(a.m, 0) + a.m.diagonal()),
+    ("diag of a vector", lambda a: np.diag(a.v)),
+)  # fmt: skip
+ALGEBRA = table(
+    ("dot", lambda a: np.dot(a.x, a.v) + a.x.dot(a.v)),
+    ("dot of vectors", lambda a: np.dot(a.v, a.v)),
+    ("dot with 3 axes", lambda a: np.dot(a.x, a.t.swapaxes(1, 2))),
+    ("vdot", lambda a: np.vdot(a.x, a.y)),
+    ("inner", lambda a: np.inner(a.x, a.y)),
+    ("outer", lambda a: np.outer(a.v, a.k)),
+    ("ufunc outer", lambda a: np.multiply.outer(a.v, a.x)),
+    ("kron", lambda a: np.kron(a.v, a.x)),
+    ("tensordot", lambda a: np.tensordot(a.t, a.x, axes=([1, 2], [0, 1]))),
+    ("einsum", lambda a: np.einsum("tij,jk->tik", a.t, a.m)),
+    ("cross", lambda a: np.cross(a.x[:, :3], a.y[:, 1:])),
+    ("trace", lambda a: np.trace(a.m) + a.m.trace()),
+    ("norm", lambda a: np.linalg.norm(a.x)),
+    ("norm of rows", lambda a: a.x / np.linalg.norm(a.x, axis=-1, keepdims=True)),
+    ("norm 1", lambda a: np.linalg.norm(a.v, 1)),
+    ("inv", lambda a: np.linalg.inv(a.m)),
+    ("det", lambda a: np.linalg.det(a.m)),
+    ("solve", lambda a: np.linalg.solve(a.m, a.x.T)),
+    ("pinv", lambda a: np.linalg.pinv(a.x)),
+    ("cholesky", lambda a: np.linalg.cholesky(a.m @ a.m.T + np.eye(4))),
+    ("matrix_power", lambda a: np.linalg.matrix_power(a.m, 3)),
+    ("multi_dot", lambda a: np.linalg.multi_dot([a.x, a.m, a.m])),
+    ("fft", lambda a: np.fft.fft(a.x)),
+    ("rfft", lambda a: np.abs(np.fft.rfft(a.x, axis=0))),
+    ("irfft", lambda a: np.fft.irfft(np.fft.rfft(a.x))),
+)
+NUMBERS = table(
+    ("round", lambda a: np.round(a.x, 2) + a.x.round(1) + np.around(a.x)),
+    ("fix", lambda a: np.fix(a.x * 3)),
+    ("sinc", lambda a: np.sinc(a.x)),
+    ("arccosh", lambda a: np.arccosh(1 + a.p)),
+    ("nan_to_num", lambda a: np.nan_to_num(a.n, nan=7.0)),
+    ("isnan", lambda a: np.where(np.isnan(a.n), 0, a.n)),
+    ("isclose", lambda a: np.isclose(a.x, a.x + 1e-9)),
+    ("nansum", lambda a: np.nansum(a.n, axis=0)),
+    ("nanmax", lambda a: np.nanmax(np.concatenate([a.n, a.x]), axis=0)),
+    ("nanmin", lambda a: np.nanmin(np.concatenate([a.n, a.x]), axis=0)),
+    ("nanmean", lambda a: np.nanmean(np.concatenate([a.n, a.x]), axis=0)),
+    ("sort", lambda a: np.sort(a.x, axis=0)),
+    ("argsort", lambda a: np.argsort(a.f) + a.f.argsort()),
+    ("diff", lambda a: np.diff(a.x, axis=0)),
+    ("ptp", lambda a: np.ptp(a.x, axis=1)),
+    ("average", lambda a: np.average(a.x, axis=1, weights=a.p)),
+    ("average by row", lambda a: np.average(a.x, axis=1, weights=[1, 2, 3, 4])),
+    ("count_nonzero", lambda a: np.count_nonzero(a.b, axis=1)),
+    ("std ddof", lambda a: a.x.std(axis=0, ddof=1, keepdims=True)),
+    ("sum of axes", lambda a: a.t.sum(axis=(0, 2), keepdims=True)),
+    ("trapezoid", lambda a: getattr(np, "trapezoid", None)(a.x, dx=0.1)),
+    ("interp", lambda a: np.interp(a.x, [-1.0, 0.0, 1.0], [3.0, 5.0, -2.0])),
+    ("searchsorted", lambda a: np.searchsorted(np.sort(a.f), a.x)),
+    ("reduce", lambda a: np.add.reduce(a.x) + np.maximum.reduce(a.x, axis=0)),
+    ("accumulate", lambda a: np.add.accumulate(a.x) + np.maximum.accumulate(a.x, axis=1)),
+)
+INDEXING = table(
+    ("element", lambda a: a.x[1, 2]),
+    ("element from the end", lambda a: a.x[-1, -2] * a.v[-1]),
+    ("row", lambda a: a.x[1] + a.x[:, 0].sum()),
+    ("slices", lambda a: a.x[1:, ::2] + a.x[:2, 1::2]),
+    ("dots", lambda a: a.t[..., 0] + a.t[0, ..., 1][:, None].sum()),
+    ("new axes", lambda a: a.v[None, :, None]),
+    ("backwards", lambda a: a.x[::-1] + a.x[:, ::-1]),
+    ("backwards by two", lambda a: a.x[::-2, 3:0:-2]),
+    ("backwards twice", lambda a: a.x[::-1][::-1][:2] - a.x[::-1, ::-1][1:, ::-1]),
+    ("backwards element", lambda a: a.v[::-1][0] + a.v[::-1][1:][0]),
+    ("backwards and on", lambda a: a.x[::-1].T.reshape(-1) + a.x[::-1].ravel().sum()),
+    ("index list", lambda a: a.x[[0, 2, 0]]),
+    ("index lists", lambda a: a.x[[0, 2], [1, 3]]),
+    ("index array", lambda a: a.x[:, a.k]),
+    ("index array before", lambda a: a.t[:, a.k[:2], 1:]),
+    ("number and array apart", lambda a: a.t[0, :, a.k]),
+    ("number beside array", lambda a: a.t[:, 1, a.k]),
+    ("negative indices", lambda a: a.x[[-1, -2]]),
+    ("traced number", lambda a: a.x[a.k[0]] + a.v[a.k[1]]),
+    ("traced number in the middle", lambda a: a.t[:, a.k[0], 1:]),
+    ("argmax as index", lambda a: a.v[np.argmax(a.v)] + a.x[:, a.v.argmin()]),
+    ("mask", lambda a: a.x[a.x > 0].sum()),
+    ("mask rows", lambda a: a.x[a.b[:, 0] | True, 1]),
+    ("nonzero", lambda a: a.x[np.nonzero(a.x > 0)].sum() + a.x[np.where(a.b)].sum()),
+    ("flatnonzero", lambda a: np.flatnonzero(a.x > 0).sum() + np.argwhere(a.b).sum()),
+    ("unique", lambda a: np.unique(a.k * 0)),
+    ("take", lambda a: np.take(a.x, a.k, axis=0) + a.v.take([0, -1, 2, 1])),
+    ("take_along_axis", lambda a: np.take_along_axis(a.x, np.argsort(a.x, axis=1), axis=1)),
+    ("unpack", lambda a: (lambda p, q, r, s: p * q - r / s)(*a.v)),
+    ("rows", lambda a: sum(row * 2 for row in a.x)),
+    ("list of scalars", lambda a: np.array([a.v[0], a.x[0, 1], 3.0])),
+    ("nested lists", lambda a: np.array([[a.x[0, 0], 1], [2, a.x[1, 1]]])),
+    ("array of arrays", lambda a: np.asarray([a.x[0], a.y[1]])),
+    ("scalar functions", lambda a: np.sqrt(np.abs(a.x.sum())) + np.sin(a.x[0, 0])),
+    ("scalar methods", lambda a: a.x.sum().astype(np.float32).round(2)),
+    ("scalar arithmetic", lambda a: 2 - a.v[0] * np.float64(3) / (1 + a.v[1]) ** 2),
+    ("scalar comparisons", lambda a: (a.v[0] > 0) & (a.v[1] <= a.v[2])),
+    ("asarray", lambda a: np.asarray(a.x) + np.asarray(a.v, dtype=np.float64)),
+    ("ascontiguousarray", lambda a: np.ascontiguousarray(a.x.T)),
+    ("empty", lambda a: a.x[0:0] * 2),
+)  # fmt: skip
+
+
+def case_of(statements: str) -> Case:
+    """Return statements that end in `r` as a function; in-place forms are no expressions."""
+    code = compile(statements, "<case>", "exec")
+
+    def case(a: SimpleNamespace) -> Any:
+        space: dict[str, Any] = {"a": a, "np": np}
+        exec(code, space)
+        return space["r"]
+
+    return case
+
+
+WRITES = {
+    text: case_of(text)
+    for text in (
+        "r = a.x; r += a.y; r *= 2; r -= 1; r /= 3",
+        "r = a.i; r //= a.j; r %= 4; r <<= 1; r |= 1; r &= 7; r ^= 2",
+        "r = a.v; r += a.k",
+        "r = a.x.copy(); r **= 2; r @= a.m",
+        "r = a.x; a.x[0] = 5",
+        "r = a.x; row = r[1]; row += 1; r[0, 2] = row.sum()",
+        "r = a.x; r[1:, ::2] = a.y[:2, 1::2]",
+        "r = a.x; r[:, 0] = a.y[:, 1] * 2",
+        "r = a.x; r[r > 0] = 0",
+        "r = a.x; r[a.b] = a.y[a.b]",
+        "r = a.x; r[[0, 2]] = a.y[[2, 0]]",
+        "r = a.x; r[:, a.k[:1]] = 7",
+        "r = a.x; r[a.k[0]] = a.y[0]",
+        "r = a.x; r[a.k[0], 1] = a.y[0, 0]",
+        "r = a.x; r[::-1] = a.y",
+        "r = a.x; r[:, ::-2] = a.y[:, :2]",
+        "r = a.x; back = r[::-1]; back[0] = 3; back += 1; back[[1, 2]] = a.y[:2]",
+        "r = a.x; back = r[::-1]; r[0] = 3; r = back * 2",
+        "r = a.x; r.T[1] = 9",
+        "r = a.x; r.reshape(-1)[3:5] = a.v[:2]",
+        "r = a.x; flat = r.flatten(); flat[0] = 5; r = r + flat.sum()",
+        "r = a.x; r[...] = a.v",
+        "r = a.i; r[0] = a.x[0] * 3",
+        "r = a.x; r.fill(2.5)",
+        "r = a.x; r.sort(axis=0)",
+        "r = a.x; np.add(a.x, a.y, out=r)",
+        "r = np.zeros((3, 4)); np.exp(a.x, out=r)",
+        "r = np.empty(3); a.x.sum(axis=1, out=r)",
+        "r = np.zeros((3, 4)); np.divide(a.x, a.y, out=r, where=a.b)",
+        "r = a.x; np.copyto(r, a.y)",
+        "r = a.x; np.copyto(r, 0.0, where=a.b)",
+        "r = a.x; np.clip(r, -1, 1, out=r)",
+        "r = a.x; np.add.at(r, [0, 0, 2], a.y)",
+        "r = np.zeros(3); r[0] = a.x[0, 0]; r[1:] = a.v[:2]",
+        "r = np.ones((2, 4), dtype=np.float32); r[0] = a.x[1]",
+        "r = np.full(3, a.v[0]); r[1] += a.v[1]",
+        "r = np.array([0.0, 0.0]); r[0] = a.v[0] * 2",
+        "s = a.x.sum(); r = s; s += 1; r = r * 3",
+        "s = a.v[0]; a.v[0] = 100; r = s + 1",
+        "r = np.linspace(0, 1, 4); r *= a.v",
+        "noise = np.random.default_rng(0).normal(size=4); noise += a.v; r = noise * 2",
+        "r = a.x; r[0], r[1] = r[1].copy(), r[0].copy()",
+        "r = a.t; r[0, :, [1, 2]] = 4",
+        "r = a.x[1]; r.shape = (2, 2); r = r @ r",
+        "quotient, rest = divmod(a.i, a.j); r = quotient * 10 + rest",
+    )
+}
+
+EXPRESSIONS: dict[str, Case] = {
+    **BINARY,
+    **INTEGER,
+    **UNARY,
+    **REDUCTIONS,
+    **DTYPES,
+    **MIXED,
+    **SHAPES,
+    **ALGEBRA,
+    **NUMBERS,
+    **INDEXING,
+}
+
+
+def test_the_sweep_is_as_broad_as_promised() -> None:
+    assert len(EXPRESSIONS) >= 240
+    assert len(array_table.UFUNCS) >= 62
+    assert len(array_table.FUNCTIONS) >= 61
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_caller_gets_numpys_bits_and_torch_the_computation(name: str) -> None:
+    assert run_case(EXPRESSIONS[name]).escapes == []
+
+
+@pytest.mark.parametrize("statements", WRITES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_writes_are_recorded(statements: str) -> None:
+    assert run_case(WRITES[statements]).escapes == []

@@ -1,0 +1,105 @@
+"""`install_as_leapp()`: code that imports LEAPP runs on Veracity, and only when it was called."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *(arguments or ("-c", textwrap.dedent(code)))]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def output(code: str, *arguments: str) -> str:
+    done = run(code, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+#: What third-party code imports, and what must hold for it.
+STATEMENTS = [
+    "from leapp import InputKindEnum, OutputKindEnum, TensorSemantics, TemporalAxis",
+    "from leapp import GraphConfigs, FunctionPatch, InferenceManager",
+    "from leapp import annotate, start, stop, compile_graph",
+    "from leapp.leapp import annotate, start, stop, compile_graph",
+    "from leapp.utils.tensor_description import TensorSemantics, TEMPORAL_AXIS_SENTINEL",
+    "from leapp.utils.tensor_description import TemporalAxis, GraphConfigs",
+    "from leapp.utils.enums import InputKindEnum, OutputKindEnum",
+    "from leapp.inference_manager import InferenceManager",
+    "from leapp.leapp_graph.datatypes.patching import FunctionPatch",
+    "import leapp.utils.tensor_description as t; t.TensorSemantics",
+    "import leapp; assert (leapp.__version__, leapp.__config_version__) == ('0.7.2', '1.3')",
+    "from leapp import *; TensorSemantics, annotate",
+]
+
+
+@pytest.mark.parametrize(
+    "install", ["", "import veracity.leapp; veracity.leapp.install_as_leapp()"]
+)
+def test_leapp_and_veracity_in_its_place_offer_the_same_names(install: str) -> None:
+    assert output("\n".join([install, *STATEMENTS, "print(type(leapp).__module__)"])) == (
+        "veracity.leapp" if install else "builtins"
+    )
+
+
+def test_classes_are_the_same_objects_wherever_they_are_imported_from() -> None:
+    code = """
+        import veracity.leapp, veracity.semantics
+        veracity.leapp.install_as_leapp()
+        veracity.leapp.install_as_leapp()
+        import leapp
+        from leapp.utils.tensor_description import TensorSemantics
+        print(leapp.TensorSemantics is TensorSemantics is veracity.semantics.TensorSemantics)
+    """
+    assert output(code) == "True"
+
+
+def test_what_leapp_has_only_inside_is_refused_by_name() -> None:
+    start = "import veracity.leapp; veracity.leapp.install_as_leapp()\n"
+    done = run(start + "from leapp.backends.export_backend import ExportBackend")
+    assert "No module named 'leapp.backends'" in done.stderr
+    done = run(start + "import leapp; leapp.ExportManager")
+    assert "`leapp` is Veracity here, which has no `ExportManager`" in done.stderr
+
+
+def test_leapp_is_itself_when_nothing_was_installed() -> None:
+    code = "import veracity, veracity.leapp, leapp; print(leapp.__file__)"
+    assert output(code).endswith("leapp/__init__.py")
+    assert "site-packages" in output(code)
+
+
+def test_installing_beside_leapp_is_refused() -> None:
+    code = """
+        import leapp, veracity.leapp
+        from veracity import VeracityError
+        try:
+            veracity.leapp.install_as_leapp()
+        except VeracityError as error:
+            print(error)
+    """
+    found = output(code)
+    assert "VER0901" in found
+    assert "before anything imports `leapp`" in found
+
+
+def test_a_script_runs_with_its_arguments_and_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("NAME = 'neighbour'\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, leapp, beside\n"
+        "print(__name__, sys.argv, beside.NAME, type(leapp).__module__)\n"
+    )
+    found = output("", "-m", "veracity.leapp", str(script), "--flag", "1")
+    assert found == f"__main__ ['{script}', '--flag', '1'] neighbour veracity.leapp"
+
+
+@pytest.mark.parametrize(("arguments", "code"), [([], 2), (["missing.py"], 2), (["--help"], 0)])
+def test_a_wrong_command_line_says_how_it_is_used(arguments: list[str], code: int) -> None:
+    done = run("", "-m", "veracity.leapp", *arguments)
+    assert done.returncode == code
+    assert "usage: python -m veracity.leapp SCRIPT" in done.stderr

@@ -1,0 +1,153 @@
+"""TorchScript files.
+
+The graph of a node has no control flow, so recording it once gives the same module as compiling
+its source, eight times faster and for every operation that torch has. `jit` therefore compiles
+the source only when options of `torch.jit.script` ask for it.
+
+The same module and weights give the same bytes: torch numbers classes by process and stores line
+tables of code that does not exist; both are taken out of the archive.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from veracity.export.backends.contract import Exported, Ports, exporter_refused, quiet
+
+
+class Trace:
+    """`jit-trace`: options are those of `torch.jit.trace`."""
+
+    extension = ".pt"
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Keys of `backend_params` that are known."""
+        return _keywords(torch.jit.trace, without={"func", "example_inputs"})
+
+    def export(
+        self, module: fx.GraphModule, ports: Ports, options: dict[str, Any], path: Path
+    ) -> Exported:
+        """Record the graph on the examples and write it."""
+        notes: list[str] = []
+        with quiet(notes):
+            scripted = _traced(module, ports, options)
+        return _written(scripted, ports, path, notes)
+
+
+class Script:
+    """`jit`: options are those of `torch.jit.script`."""
+
+    extension = ".pt"
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Keys of `backend_params` that are known."""
+        return _keywords(torch.jit.script, without={"obj"})
+
+    def export(
+        self, module: fx.GraphModule, ports: Ports, options: dict[str, Any], path: Path
+    ) -> Exported:
+        """Write the graph; compile its source when options say how."""
+        notes: list[str] = []
+        with quiet(notes):
+            scripted = _scripted(module, options, notes) if options else None
+            if scripted is None:
+                scripted = _traced(module, ports, {})
+        return _written(scripted, ports, path, notes)
+
+
+def _keywords(function: Callable[..., Any], *, without: set[str]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters) - without
+
+
+def _scripted(module: fx.GraphModule, options: dict[str, Any], notes: list[str]) -> Any:
+    try:
+        return torch.jit.script(module, **options)
+    except Exception as error:  # any: torch's compiler raises whatever it meets
+        first_line = str(error).strip().split("\n", 1)[0]
+        notes.append(f"script refused ({first_line}); recorded the same static graph instead")
+        return None
+
+
+def _traced(module: fx.GraphModule, ports: Ports, options: dict[str, Any]) -> Any:
+    examples = tuple(example.detach().clone() for example in ports.examples)
+    settings = {"check_trace": False, "_store_inputs": False} | options
+    known = _keywords(torch.jit.trace, without=set())
+    settings = {key: value for key, value in settings.items() if key in known}
+    try:
+        with torch.no_grad():
+            return torch.jit.trace(module, examples, **settings)
+    except Exception as error:  # any: torch's tracer raises whatever it meets
+        raise exporter_refused(error, module, ports) from error
+
+
+def _written(scripted: Any, ports: Ports, path: Path, notes: list[str]) -> Exported:
+    archive = io.BytesIO()
+    torch.jit.save(scripted, archive)
+    archive.seek(0)
+    _rewrite(archive, path)
+    return Exported(
+        model=scripted,
+        extension=".pt",
+        backend="jit",
+        input_names=list(ports.inputs),
+        output_names=list(ports.outputs),
+        notes=notes,
+    )
+
+
+def _rewrite(archive: io.BytesIO, path: Path) -> None:
+    """Copy an archive without what depends on the process that made it."""
+    reader = torch._C.PyTorchFileReader(archive)
+    names = [name for name in reader.get_all_records() if _is_kept(name)]
+    texts = {name: reader.get_record(name) for name in names if _holds_names(name)}
+    rename = _renaming([*(name.encode() for name in names), *texts.values()])
+    writer = torch._C.PyTorchFileWriter(str(path))
+    # The version chooses the meaning of operators: it must be the one the code was written for.
+    writer.set_min_version(_version(reader))
+    for name in names:
+        content = texts.get(name)
+        data = reader.get_record(name) if content is None else rename(content)
+        writer.write_record(rename(name.encode()).decode(), data, len(data))
+    writer.write_end_of_file()
+
+
+def _version(reader: Any) -> int:
+    """Read the version of an archive; newer ones are stored elsewhere so that old readers stop."""
+    name = ".data/version" if reader.has_record(".data/version") else "version"
+    return int(reader.get_record(name))
+
+
+def _is_kept(name: str) -> bool:
+    """Leave out line tables, and records that the writer adds by itself."""
+    own = name in ("version", "byteorder") or name.startswith(".data/")
+    return not own and not name.endswith(".debug_pkl")
+
+
+def _holds_names(name: str) -> bool:
+    return name.endswith((".pkl", ".py"))
+
+
+_MANGLED = re.compile(rb"___torch_mangle_(\d+)")
+
+
+def _renaming(texts: Iterable[bytes]) -> Callable[[bytes], bytes]:
+    """Number mangled names by appearance; where there is one class, it needs no number at all."""
+    numbers: dict[bytes, int] = {}
+    for text in texts:
+        for number in _MANGLED.findall(text):
+            numbers.setdefault(number, len(numbers))
+    if len(numbers) == 1:
+        return lambda text: re.sub(rb"[./]___torch_mangle_\d+", b"", text)
+    return lambda text: _MANGLED.sub(
+        lambda match: b"___torch_mangle_%d" % numbers[match.group(1)], text
+    )

@@ -1,0 +1,341 @@
+"""ONNX files, by either exporter of torch.
+
+Ports keep the user's names, whatever characters they have; ONNX has one space of names, so a name
+on both sides becomes `<name>_in` and `<name>_out`. `onnx` uses the exporter on top of
+`torch.export`. What that one refuses is given to the older exporter, and the result is taken only
+if it computes the same as the module on two sets of inputs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from veracity.errors import VeracityError, refuse
+from veracity.export.backends.contract import (
+    Exported,
+    Ports,
+    exporter_refused,
+    quiet,
+    quiet_descriptors,
+)
+from veracity.export.backends.onnx_tables import kept_tables
+from veracity.export.backends.pt2 import exported_program
+
+_COMMON_OPTIONS = frozenset(
+    {"opset_version", "report", "verify", "optimize", "skip_validation", "external_data"}
+)
+_DEFAULT_OPSET = 20
+#: Parts of a protobuf file must stay below 2 GiB; weights beyond this go to a file of their own.
+_LARGEST_SINGLE_FILE = 1_500_000_000
+
+
+class Dynamo:
+    """`onnx`: through `torch.export`."""
+
+    extension = ".onnx"
+    options = _COMMON_OPTIONS
+
+    def export(
+        self, module: fx.GraphModule, ports: Ports, options: dict[str, Any], path: Path
+    ) -> Exported:
+        """Export the graph and write it, with the older exporter if need be."""
+        names = port_names(ports)
+        notes: list[str] = []
+        try:
+            with quiet(notes):
+                model = _translated(module, ports, options, path)
+                return _written(model, module, ports, names, options, path, notes)
+        except VeracityError as refused:
+            return _second_choice(refused, module, ports, names, options, path)
+
+
+class TorchScript:
+    """`onnx-torchscript`: through `torch.jit.trace`, or `torch.jit.script` with `prescript`."""
+
+    extension = ".onnx"
+    options = _COMMON_OPTIONS | {"prescript"}
+
+    def export(
+        self, module: fx.GraphModule, ports: Ports, options: dict[str, Any], path: Path
+    ) -> Exported:
+        """Export the graph and write it."""
+        names = port_names(ports)
+        notes: list[str] = []
+        with quiet(notes):
+            model = _legacy(module, ports, options, notes)
+            return _written(model, module, ports, names, options, path, notes)
+
+
+# Names
+
+
+def port_names(ports: Ports) -> tuple[list[str], list[str]]:
+    """Return the names of inputs and outputs in one space of names."""
+    both = set(ports.inputs) & set(ports.outputs)
+    used = set(ports.inputs) | set(ports.outputs)
+    for name in sorted(both):
+        for made in (f"{name}_in", f"{name}_out"):
+            if made in used:
+                raise refuse(
+                    "VER1004",
+                    f"node '{ports.node}' has an input and an output '{name}', and also '{made}'",
+                    hints=(
+                        f"ONNX needs distinct names and '{name}' would become '{made}': rename one",
+                    ),
+                )
+    inputs = [f"{name}_in" if name in both else name for name in ports.inputs]
+    outputs = [f"{name}_out" if name in both else name for name in ports.outputs]
+    return inputs, outputs
+
+
+def _rename_ports(model: Any, inputs: dict[str, str], outputs: list[str]) -> None:
+    """Give ports the user's names and move every other value out of their way."""
+    ports = [*model.graph.inputs, *model.graph.outputs]
+    taken = {*inputs.values(), *outputs}
+    for value in _values(model.graph):
+        if value.name in taken and not any(value is port for port in ports):
+            _rename(model.graph, value, _free_name(value.name, taken))
+    for value in model.graph.inputs:
+        value.name = inputs[value.name]
+    for value, name in zip(model.graph.outputs, outputs, strict=True):
+        value.name = name
+
+
+def _values(graph: Any) -> list[Any]:
+    """Return every value of a graph and of the graphs inside it."""
+    found = [*graph.inputs, *graph.initializers.values()]
+    for node in graph.all_nodes():
+        found.extend(value for value in node.outputs if value.name)
+    return found
+
+
+def _rename(graph: Any, value: Any, name: str) -> None:
+    if graph.initializers.get(value.name) is value:
+        del graph.initializers[value.name]
+        value.name = name
+        graph.initializers[name] = value
+    else:
+        value.name = name
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    number = 0
+    while f"{name}__{number}" in taken:
+        number += 1
+    taken.add(f"{name}__{number}")
+    return f"{name}__{number}"
+
+
+# The two exporters
+
+
+def _translated(module: fx.GraphModule, ports: Ports, options: dict[str, Any], path: Path) -> Any:
+    program = exported_program(module, ports)
+    try:
+        with torch.no_grad(), kept_tables():
+            made = torch.onnx.export(
+                program,
+                dynamo=True,
+                verbose=False,
+                opset_version=options.get("opset_version", _DEFAULT_OPSET),
+                optimize=bool(options.get("optimize", True)),
+                report=bool(options.get("report", False)),
+                artifacts_dir=path.parent,
+            )
+    except Exception as error:  # any: the exporter raises whatever it meets
+        raise exporter_refused(error, module, ports) from error
+    return _checked_program(made).model
+
+
+def _checked_program(made: Any) -> Any:
+    if made is None:
+        message = "torch.onnx.export gave no program"
+        raise RuntimeError(message)
+    return made
+
+
+def _legacy(module: fx.GraphModule, ports: Ports, options: dict[str, Any], notes: list[str]) -> Any:
+    import onnx_ir
+
+    examples = tuple(example.detach().clone() for example in ports.examples)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.onnx"
+        try:
+            with torch.no_grad(), quiet_descriptors():
+                torch.onnx.export(
+                    _prescripted(module, notes) if options.get("prescript") else module,
+                    examples,
+                    file,
+                    dynamo=False,
+                    input_names=_numbered("input", len(ports.inputs)),
+                    output_names=_numbered("output", len(ports.outputs)),
+                    opset_version=options.get("opset_version", _DEFAULT_OPSET),
+                    do_constant_folding=bool(options.get("optimize", True)),
+                )
+        except Exception as error:  # any: the exporter raises whatever it meets
+            raise exporter_refused(error, module, ports) from error
+        model = onnx_ir.load(file)
+        onnx_ir.external_data.load_to_model(model)
+    return model
+
+
+def _prescripted(module: fx.GraphModule, notes: list[str]) -> Any:
+    try:
+        return torch.jit.script(module)
+    except Exception as error:  # any: torch's compiler raises whatever it meets
+        first_line = str(error).strip().split("\n", 1)[0]
+        notes.append(f"script refused ({first_line}); recorded the same static graph instead")
+        return module
+
+
+def _numbered(side: str, count: int) -> list[str]:
+    return [f"veracity_{side}_{number}" for number in range(count)]
+
+
+def _second_choice(
+    refused: VeracityError,
+    module: fx.GraphModule,
+    ports: Ports,
+    names: tuple[list[str], list[str]],
+    options: dict[str, Any],
+    path: Path,
+) -> Exported:
+    """Try the older exporter; its result must be shown right, else the first refusal stands."""
+    notes: list[str] = []
+    try:
+        with quiet(notes):
+            model = _legacy(module, ports, options, notes)
+            made = _written(model, module, ports, names, options | {"verify": True}, path, notes)
+    except Exception:  # any: there is one refusal to tell, that of the exporter that was asked for
+        path.unlink(missing_ok=True)
+        raise refused from None
+    made.notes.insert(
+        0, f"the TorchScript exporter was used, because: {refused.diagnostics[0].hints[0]}"
+    )
+    return made
+
+
+# Writing
+
+
+def _written(
+    model: Any,
+    module: fx.GraphModule,
+    ports: Ports,
+    names: tuple[list[str], list[str]],
+    options: dict[str, Any],
+    path: Path,
+    notes: list[str],
+) -> Exported:
+    inputs, removed = _surviving_inputs(model, module, ports, names[0])
+    _rename_ports(model, inputs, names[1])
+    _save(model, path, external=options.get("external_data"))
+    if not options.get("skip_validation"):
+        _check_file(path, module, ports)
+    kept = [name for name in names[0] if name in inputs.values()]
+    if options.get("verify"):
+        _verify(path, module, ports, kept, names[0])
+    return Exported(
+        model=model,
+        extension=".onnx",
+        backend="onnx",
+        input_names=kept,
+        output_names=list(names[1]),
+        removed_inputs=removed,
+        parameters={"opset_version": int(model.opset_imports[""])},
+        notes=notes,
+    )
+
+
+def _surviving_inputs(
+    model: Any, module: fx.GraphModule, ports: Ports, names: list[str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the new name of each input of the model, and the inputs that it does not have.
+
+    The order is kept, so names matter only when inputs are missing; the exporter may rename an
+    input that is handed through.
+    """
+    if len(model.graph.inputs) == len(names):
+        present = [value.name for value in model.graph.inputs]
+        return dict(zip(present, names, strict=True)), []
+    placeholders = [str(node.target) for node in module.graph.nodes if node.op == "placeholder"]
+    known = dict(zip(placeholders, names, strict=True))
+    known |= dict(zip(_numbered("input", len(names)), names, strict=True))
+    found = {value.name: known.get(value.name) for value in model.graph.inputs}
+    strangers = [name for name, new in found.items() if new is None]
+    if strangers:
+        raise refuse(
+            "VER1004",
+            f"the ONNX model of node '{ports.node}' has an unknown input '{strangers[0]}'",
+        )
+    inputs = {name: new for name, new in found.items() if new is not None}
+    pairs = zip(ports.inputs, names, strict=True)
+    return inputs, [port for port, name in pairs if name not in inputs.values()]
+
+
+def _save(model: Any, path: Path, *, external: bool | None) -> None:
+    import onnx_ir
+
+    size = sum(
+        value.const_value.nbytes
+        for value in model.graph.initializers.values()
+        if value.const_value is not None
+    )
+    if external or size > _LARGEST_SINGLE_FILE:
+        onnx_ir.save(model, path, external_data=f"{path.name}.data")
+    else:
+        onnx_ir.save(model, path)
+
+
+def _check_file(path: Path, module: fx.GraphModule, ports: Ports) -> None:
+    import onnx
+
+    try:
+        onnx.checker.check_model(str(path))
+    except onnx.checker.ValidationError as error:
+        raise exporter_refused(error, module, ports) from error
+
+
+def _verify(
+    path: Path, module: fx.GraphModule, ports: Ports, kept: list[str], names: list[str]
+) -> None:
+    """Run the file beside the module, on the examples and on inputs near them."""
+    import onnxruntime
+
+    try:
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:  # any: the runtime has exception types of its own
+        raise exporter_refused(error, module, ports) from error
+    for examples in (ports.examples, [_near(example) for example in ports.examples]):
+        fed = {
+            name: example.detach().cpu().numpy()
+            for name, example in zip(names, examples, strict=True)
+            if name in kept
+        }
+        with torch.no_grad():
+            expected = module(*(example.detach().clone() for example in examples))
+        results = expected if isinstance(expected, tuple) else (expected,)
+        for name, want, got in zip(ports.outputs, results, session.run(None, fed), strict=True):
+            _compare(ports.node, name, want, torch.as_tensor(got))
+
+
+def _near(example: torch.Tensor) -> torch.Tensor:
+    """Return other values of the same kind, without leaving the range of indices and masks."""
+    if example.is_floating_point():
+        return example * 0.75 + 0.01
+    return example.flip(0) if example.dim() else example
+
+
+def _compare(node: str, output: str, want: torch.Tensor, got: torch.Tensor) -> None:
+    want = want.detach().cpu()
+    same = want.shape == got.shape and want.dtype == got.dtype
+    if not same or not torch.allclose(want, got, rtol=1e-3, atol=1e-5, equal_nan=True):
+        raise refuse(
+            "VER1005",
+            f"the ONNX model of node '{node}' gives another '{output}' than the node",
+        )

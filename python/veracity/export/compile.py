@@ -1,0 +1,261 @@
+"""From a recording to a bundle: wire, export, check, write, tell.
+
+The models are made in a folder of their own, checked there, and then become the bundle in one
+step; a failure on the way leaves what was there before. A bundle whose models do not pass is
+written all the same, so that one can look at it, and then refused when `strict`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from veracity import _native
+from veracity.errors import Diagnostic, error_from_diagnostics, refuse
+from veracity.export import describe
+from veracity.export.log import FILE_NAME, ExportLog, Progress
+from veracity.export.models import Made, describe_only, make_models
+from veracity.export.validate import NodeVerdict, Tolerance, check_node
+from veracity.export.wiring import Wiring, wire
+from veracity.semantics import GraphConfigs
+from veracity.tracing.nodes import Node, Recording
+
+
+class CompileResult(dict[str, bool]):
+    """For each node whether its model computes what was recorded.
+
+    A node without model is `True`, as LEAPP has it, and one of the `diagnostics` says that it was
+    not checked.
+
+    Attributes:
+        diagnostics: Everything that was found while recording, exporting and checking.
+    """
+
+    def __init__(self, verdicts: dict[str, bool], diagnostics: list[Diagnostic]) -> None:
+        """Keep verdicts and findings."""
+        super().__init__(verdicts)
+        self.diagnostics = diagnostics
+
+
+@dataclass
+class _Outcome:
+    """What happened to a recording so far."""
+
+    recording: Recording
+    made: list[Made] = field(default_factory=list)
+    wiring: Wiring = field(default_factory=lambda: Wiring([]))
+    found: list[Diagnostic] = field(default_factory=list)
+    verdicts: list[NodeVerdict] = field(default_factory=list)
+
+    def results(self) -> dict[str, bool]:
+        """Return the verdicts of the recorded nodes; generated ones answer for their consumer."""
+        checked = {verdict.node: verdict.passed for verdict in self.verdicts}
+        return {node.name: checked.get(node.name, True) for node in self.recording.nodes} | {
+            name: passed for name, passed in checked.items() if not passed
+        }
+
+
+def compile_recording(
+    recording: Recording,
+    *,
+    visualize: bool = True,
+    verbose: bool | None = None,
+    validate: bool = True,
+    rtol: float = 1e-3,
+    atol: float = 1e-5,
+    equal_nan: bool = False,
+    strict: bool = True,
+    graph_configs: GraphConfigs | None = None,
+    dry_run: bool | None = None,
+) -> CompileResult | bool:
+    """Export every node of a recording and write the bundle.
+
+    Args:
+        recording: What a session saw.
+        visualize: Accepted for LEAPP's sake; there is no picture yet, and the log says so.
+        verbose: Show details on the console; `None` keeps what the session was started with.
+        validate: Check the models against the recorded values.
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
+        equal_nan: Whether NaN equals NaN.
+        strict: Refuse, after writing the bundle, when something is wrong.
+        graph_configs: Settings of the pipeline as a whole.
+        dry_run: Describe the nodes without exporting; `None` keeps what the session says.
+
+    Returns:
+        The verdict of each node, or `True` when nothing was checked on purpose.
+    """
+    if graph_configs is not None and not isinstance(graph_configs, GraphConfigs):
+        kind = type(graph_configs).__name__
+        raise refuse("VER0902", f"`graph_configs` is a {kind}, not GraphConfigs")
+    if dry_run is not None:
+        recording.dry_run = dry_run
+    loud = recording.verbose if verbose is None else verbose
+    with ExportLog(recording.folder, verbose=loud, append=True) as log:
+        outcome = _Outcome(recording, found=list(recording.diagnostics))
+        checks = validate and not recording.dry_run
+        tolerance = Tolerance(rtol, atol, equal_nan)
+        with tempfile.TemporaryDirectory(prefix="veracity-") as folder:
+            _make(outcome, Path(folder), log)
+            if checks:
+                _check(outcome, tolerance, log)
+            _write(outcome, Path(folder), graph_configs, log)
+        if visualize:
+            log.detail("no picture is drawn: this version has no drawing")
+        _tell(outcome, log)
+        if strict:
+            _refuse_wrong(outcome)
+    return CompileResult(outcome.results(), outcome.found) if checks else True
+
+
+def _make(outcome: _Outcome, folder: Path, log: ExportLog) -> None:
+    recording = outcome.recording
+    describe.check_extras(recording.nodes)
+    outcome.found += describe.misfit_names(recording.nodes)
+    wiring = wire(recording)
+    if recording.dry_run:
+        outcome.made = [describe_only(node) for node in wiring.nodes]
+    else:
+        progress = Progress(len(wiring.nodes))
+        try:
+            outcome.made = make_models(wiring.nodes, folder, log, progress)
+        finally:
+            progress.clear()
+    dropped = {
+        (one.node.name, port.name)
+        for one in outcome.made
+        for port in one.node.inputs
+        if port not in one.inputs
+    }
+    for node, name in sorted(dropped):
+        log.caution(f"{node}/{name} has no influence on the exported model and is left out")
+    outcome.wiring = wiring.without_inputs(dropped)
+
+
+def _check(outcome: _Outcome, tolerance: Tolerance, log: ExportLog) -> None:
+    for one in outcome.made:
+        if one.exported is None:
+            message = f"node {one.node.name!r} has no model: nothing was checked"
+            location = one.node.location
+            outcome.found.append(Diagnostic("VER1006", "warning", message, location, ()))
+            continue
+        names = [port.name for port in one.inputs]
+        verdict = check_node(one.node, one.exported, names, tolerance, log)
+        outcome.verdicts.append(verdict)
+        log.note(str(verdict))
+
+
+def _write(outcome: _Outcome, work: Path, configs: GraphConfigs | None, log: ExportLog) -> None:
+    recording = outcome.recording
+    samples: Path | None = None
+    initial: dict[str, torch.Tensor] = {}
+    if not recording.dry_run:
+        initial = describe.initial_values(outcome.made, outcome.wiring)
+        tensors = describe.samples(outcome.made, outcome.wiring.generated)
+        if tensors:
+            samples = work / "samples.safetensors"
+            _native.write_tensors(samples, tensors)
+    draft = describe.as_json(describe.draft(outcome.made, outcome.wiring, configs, samples))
+    strangers = _native.strangers(recording.folder)
+    if strangers:
+        log.note(f"the folder holds other files, which stay: {', '.join(strangers[:10])}")
+        _write_beside(recording.folder, draft, initial)
+        return
+    log.release()
+    try:
+        _native.write_bundle(recording.folder, draft, initial)
+    finally:
+        log.restore()
+
+
+def _write_beside(folder: Path, draft: str, initial: dict[str, torch.Tensor]) -> None:
+    """Write a bundle into a folder that holds other things.
+
+    The folder cannot be swapped for a new one. The description goes first and comes last, so that
+    a reader meanwhile finds no bundle rather than parts of two.
+    """
+    folder = folder.resolve()
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.veracity-", dir=folder.parent) as made:
+        fresh = Path(made) / folder.name
+        _native.write_bundle(fresh, draft, initial)
+        description = f"{folder.name}.yaml"
+        (folder / description).unlink(missing_ok=True)
+        files = [path.relative_to(fresh) for path in fresh.rglob("*") if path.is_file()]
+        for path in sorted(files, key=lambda path: str(path) == description):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(fresh / path, folder / path)
+        shutil.rmtree(fresh)
+
+
+def _tell(outcome: _Outcome, log: ExportLog) -> None:
+    for found in outcome.found:
+        log.finding(found)
+    # Told in detail while they were checked.
+    outcome.found += [found for verdict in outcome.verdicts for found in verdict.diagnostics]
+    for line in _statistics(outcome):
+        log.note(line)
+    level = logging.INFO if all(outcome.results().values()) else logging.ERROR
+    log.summary(_summary(outcome, log), level=level)
+
+
+def _statistics(outcome: _Outcome) -> list[str]:
+    wiring = outcome.wiring
+    edges = wiring.data_flow + wiring.feedback_flow
+    fed, feeding = {target for _, target in edges}, {source for source, _ in edges}
+    inputs = [(one.node.name, port.name) for one in outcome.made for port in one.inputs]
+    outputs = [(one.node.name, port.name) for one in outcome.made for port in one.node.outputs]
+    loose_in = sum(end not in fed for end in inputs)
+    loose_out = sum(end not in feeding or end in wiring.kept_outputs for end in outputs)
+    return [
+        f"Computation nodes: {len(outcome.made)} ({len(wiring.generated)} generated)",
+        f"Dangling inputs: {loose_in}",
+        f"Dangling outputs: {loose_out}",
+        f"Internal connections: {len(edges)}",
+        f"Total edges: {len(edges) + loose_in + loose_out}",
+    ]
+
+
+def _summary(outcome: _Outcome, log: ExportLog) -> str:
+    recording = outcome.recording
+    with_model = sum(one.exported is not None for one in outcome.made)
+    parts = [
+        f"{recording.name}: {len(outcome.made)} nodes, {with_model} models in {recording.folder}"
+    ]
+    if outcome.verdicts:
+        passed = sum(verdict.passed for verdict in outcome.verdicts)
+        parts.append(f"{passed} of {len(outcome.verdicts)} models passed validation")
+    elif not recording.dry_run and with_model:
+        parts.append("not validated")
+    counts = {
+        severity: sum(found.severity == severity for found in outcome.found)
+        for severity in ("error", "warning")
+    }
+    told = ", ".join(
+        f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items() if count
+    )
+    if told:
+        parts.append(f"{told}; details in {log.path.parent / FILE_NAME}")
+    return "; ".join(parts)
+
+
+def _refuse_wrong(outcome: _Outcome) -> None:
+    errors = [found for found in outcome.found if found.severity == "error"]
+    failed = [verdict.node for verdict in outcome.verdicts if not verdict.passed]
+    if failed:
+        hints = dict.fromkeys(hint for found in errors for hint in found.hints)
+        message = f"model validation failed for {len(failed)} node(s): {failed}"
+        location = _location(outcome.recording.nodes, failed[0])
+        listed = Diagnostic("VER1005", "error", message, location, tuple(hints))
+        raise error_from_diagnostics([listed, *errors])
+    if errors:
+        raise error_from_diagnostics(errors)
+
+
+def _location(nodes: list[Node], name: str) -> str:
+    return next((node.location for node in nodes if node.name == name), "")

@@ -1,0 +1,189 @@
+"""What a bundle says about an export: ports, flows, settings, the system it was made on."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from veracity import _native
+from veracity.errors import Diagnostic, refuse
+from veracity.export.models import Made, renames
+from veracity.export.wiring import End, Wiring
+from veracity.semantics import GraphConfigs, element_names_problem, is_normal
+from veracity.tracing.nodes import Node, Port
+
+#: The LEAPP whose layout is written, so that its readers know what they have before them.
+LEAPP_VERSION = "0.7.2"
+
+
+def draft(
+    made: list[Made], wiring: Wiring, configs: GraphConfigs | None, samples: Path | None
+) -> dict[str, Any]:
+    """Return the draft of a bundle, as `_native.write_bundle` takes it."""
+    output, port_in = renames(made)
+
+    def flow(edges: list[tuple[End, End]]) -> list[tuple[str, str]]:
+        return [(key(output(source)), key(port_in(target))) for source, target in edges]
+
+    given = configs or GraphConfigs()
+    return {
+        "nodes": [_node(one) for one in made],
+        "data_flow": flow(wiring.data_flow),
+        "feedback_flow": flow(wiring.feedback_flow),
+        "outputs": [key(output(end)) for end in wiring.kept_outputs],
+        "frequency": None if given.frequency is None else float(given.frequency),
+        "configs": plain(given.extra or {}, "`extra` of GraphConfigs", ""),
+        "system": system_information(),
+        "samples": None if samples is None else str(samples),
+        "keep_misfit_names": True,
+    }
+
+
+def initial_values(made: list[Made], wiring: Wiring) -> dict[str, torch.Tensor]:
+    """Return what feedback inputs start from, by their names in the bundle."""
+    _, port_in = renames(made)
+    return {key(port_in(end)): value for end, value in wiring.initial.items()}
+
+
+def samples(made: list[Made], generated: set[str]) -> dict[str, torch.Tensor]:
+    """Return recorded inputs and outputs as `<pass>/<node>/in/<port>` and `.../out/<port>`."""
+    tensors = {}
+    for one in made:
+        if one.node.name in generated:
+            continue
+        for index, sample in enumerate(one.node.samples):
+            start = f"{index}/{one.node.name}"
+            for port, name in zip(one.inputs, one.input_names(), strict=True):
+                tensors[f"{start}/in/{name}"] = sample.inputs[port.name]
+            for port, name in zip(one.node.outputs, one.output_names(), strict=True):
+                value = sample.outputs.get(port.name, one.node.static_outputs.get(port.name))
+                if value is not None:
+                    tensors[f"{start}/out/{name}"] = value
+    return tensors
+
+
+def key(end: End) -> str:
+    """Return an end of an edge as it is written."""
+    return "/".join(end)
+
+
+def misfit_names(nodes: list[Node]) -> list[Diagnostic]:
+    """Return a finding for each port whose element names do not fit its shape."""
+    found = []
+    for node in nodes:
+        for port in [*node.inputs, *node.outputs]:
+            problem = element_names_problem(port.element_names, port.shape)
+            if problem is not None:
+                message = f"{node.name}/{port.name}: {problem}"
+                hint = "runtimes that reorder by name cannot use these names"
+                found.append(Diagnostic("VER0323", "warning", message, node.location, (hint,)))
+    return found
+
+
+def check_extras(nodes: list[Node]) -> None:
+    """Refuse extra keys that a bundle cannot hold, before anything is exported."""
+    for node in nodes:
+        for port in [*node.inputs, *node.outputs]:
+            plain(port.extra, f"`extra` of {node.name}/{port.name}", node.location)
+
+
+def plain(value: Any, what: str, location: str) -> Any:
+    """Return a value made of what YAML holds, or refuse it."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, Enum):
+        return plain(value.value, what, location)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise refuse("VER0903", f"{what} holds {value}", location=location)
+        return float(value)
+    if isinstance(value, dict):
+        return {str(name): plain(item, what, location) for name, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+        return [plain(item, what, location) for item in items]
+    if isinstance(value, Path):
+        return str(value)
+    if callable(getattr(value, "tolist", None)):
+        return plain(value.tolist(), what, location)  # arrays, tensors and their scalars
+    raise refuse(
+        "VER0903",
+        f"{what} holds a {type(value).__name__}, which a bundle cannot",
+        location=location,
+        hints=("use numbers, text, lists and dicts",),
+    )
+
+
+def system_information() -> dict[str, Any]:
+    """Return what the bundle is made with."""
+    return {
+        "cuda version": torch.version.cuda,
+        "leapp version": LEAPP_VERSION,
+        "os": _system_name(),
+        "python version": ".".join(map(str, sys.version_info[:3])),
+        "torch version": str(torch.__version__),
+        "veracity version": _native.__version__,
+        "warp version": None,
+    }
+
+
+def as_json(value: Any) -> str:
+    """Return JSON that Rust reads."""
+    return json.dumps(value, allow_nan=False)
+
+
+def _system_name() -> str:
+    try:
+        release = platform.freedesktop_os_release()
+    except (OSError, AttributeError):
+        return platform.platform()
+    name = f"{release.get('NAME', '')} {release.get('VERSION_ID', '')}".strip()
+    return name or platform.platform()
+
+
+def _node(made: Made) -> dict[str, Any]:
+    parameters = {"warp_segments": 0} | made.parameters
+    exported = made.exported
+    node = made.node
+    return {
+        "name": node.name,
+        "model": None if exported is None else str(exported.path),
+        "backend": None if exported is None else exported.backend,
+        "inputs": [
+            _port(port, name, node)
+            for port, name in zip(made.inputs, made.input_names(), strict=True)
+        ],
+        "outputs": [
+            _port(port, name, node)
+            for port, name in zip(node.outputs, made.output_names(), strict=True)
+        ],
+        "parameters": plain(parameters, f"the parameters of {node.name}", node.location),
+    }
+
+
+def _port(port: Port, name: str, node: Node) -> dict[str, Any]:
+    what = f"{node.name}/{port.name}"
+    names = port.element_names
+    extra = dict(port.extra)
+    if names is not None and not is_normal(names):
+        # Readers keep what they do not understand; so do we.
+        extra["element_names"], names = names, None
+    period = port.temporal_period_ms
+    return {
+        "name": name,
+        "dtype": port.dtype,
+        "shape": list(port.shape),
+        "kind": port.kind,
+        "element_names": names,
+        "temporal_period_ms": None if period is None else float(period),
+        "extra": plain(extra, f"`extra` of {what}", node.location),
+    }

@@ -1,0 +1,426 @@
+"""One recorded call becomes nodes of an fx graph that every exporter can run.
+
+The exporters run the graph's Python code and record what it does, so most calls are kept as the
+user made them: torch knows their meaning best. This module holds the exceptions: calls whose
+meaning would be lost (`torch.tensor` of a list of tensors becomes a literal), calls that Python
+code cannot spell (getters, descriptors) and calls that no exporter can take, which are refused
+with the user's line.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import fx
+
+from veracity.errors import VeracityError, refuse
+
+#: Key of `fx.Node.meta` with the `file:line` of the user's code.
+LOCATION = "veracity_location"
+
+_GETTER_TYPES = (types.MethodWrapperType,)
+_DESCRIPTOR_TYPES = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.FunctionType,
+)
+#: What an fx graph can hold as it is.
+_PLAIN_TYPES = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    range,
+    type(...),
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+)
+
+
+class Operation(NamedTuple):
+    """What was called.
+
+    Attributes:
+        kind: `"getter"`, `"setter"`, `"method"` or `"function"`.
+        name: Name without its namespace.
+    """
+
+    kind: str
+    name: str
+
+
+class Lowered(NamedTuple):
+    """What to call instead.
+
+    Attributes:
+        operation: What the user called.
+        target: A method name (`str`) or a function.
+    """
+
+    operation: Operation
+    target: str | Callable[..., Any]
+
+
+def unsupported(what: str, location: str, *hints: str) -> VeracityError:
+    """Return the refusal of one operation; the caller raises it."""
+    return refuse("VER0920", what, location=location, hints=hints)
+
+
+def identify(func: Callable[..., Any]) -> Operation:
+    """Say what a recorded function is."""
+    if isinstance(func, _GETTER_TYPES):
+        kind = "getter" if func.__name__ == "__get__" else "setter"
+        return Operation(kind, getattr(func.__self__, "__name__", "?"))
+    if isinstance(func, torch._ops.OpOverload):
+        return Operation("function", func._schema.name.split("::")[-1])
+    name = getattr(func, "__name__", type(func).__name__)
+    method = _tensor_methods().get(func)
+    return Operation("function", name) if method is None else Operation("method", method)
+
+
+@functools.cache
+def _tensor_methods() -> dict[Callable[..., Any], str]:
+    """Map the methods of tensors to names; an operator may be a wrapper with another `__name__`."""
+    found: dict[Callable[..., Any], str] = {}
+    for name in dir(torch.Tensor):
+        method = getattr(torch.Tensor, name)
+        if isinstance(method, _DESCRIPTOR_TYPES) and found.get(method) != method.__name__:
+            found[method] = name
+    return found
+
+
+def literal(value: Any, location: str) -> Any:
+    """Return an argument that is neither tensor nor container in a form that a graph can hold."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, enum.Enum):
+        return literal(value.value, location)
+    if isinstance(value, _PLAIN_TYPES):
+        return value
+    if callable(value):
+        raise unsupported(
+            f"a call takes the Python function {getattr(value, '__name__', value)!r}",
+            location,
+            "write branches with torch.where and unroll loops, so that only tensors are passed",
+        )
+    raise unsupported(
+        f"a call takes a {type(value).__module__}.{type(value).__qualname__}", location
+    )
+
+
+def lower(
+    graph: fx.Graph,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    location: str,
+) -> fx.Node:
+    """Add the nodes of one call and return the one that holds its result."""
+    target = _target(func, location)
+    _check_arguments(target.operation.name, args, kwargs, location)
+    if isinstance(target.target, str):
+        return graph.call_method(target.target, args, kwargs)
+    if target.operation.kind == "getter" and target.target is getattr:
+        return graph.call_function(getattr, (args[0], target.operation.name))
+    if target.operation.kind == "getter":
+        args = args[:1]
+    return graph.call_function(target.target, args, kwargs)
+
+
+def _target(func: Callable[..., Any], location: str) -> Lowered:
+    try:
+        return _find_target(func)
+    except _UnsupportedError as refused:
+        raise unsupported(refused.what, location, *refused.hints) from None
+
+
+class _UnsupportedError(Exception):
+    """A function that is refused; the caller knows the place."""
+
+    def __init__(self, what: str, *hints: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hints = hints
+
+
+@functools.lru_cache(maxsize=4096)
+def _find_target(func: Callable[..., Any]) -> Lowered:
+    operation = identify(func)
+    if operation.kind == "setter":
+        raise _UnsupportedError(
+            f"assignment to .{operation.name}", "copy the value with copy_() instead"
+        )
+    if operation in _REFUSED:
+        raise _UnsupportedError(f"{operation.name} cannot be exported", _REFUSED[operation])
+    if isinstance(func, torch._ops.HigherOrderOperator):
+        raise _UnsupportedError(
+            f"{operation.name} takes Python functions",
+            "compute both branches and choose with torch.where, or unroll the loop",
+        )
+    if operation in _REPLACED:
+        return Lowered(operation, _REPLACED[operation])
+    if operation.kind == "getter":
+        return Lowered(operation, getattr)
+    if operation.kind == "method":
+        return Lowered(operation, operation.name)
+    return Lowered(operation, _spellable(func, operation.name))
+
+
+def _spellable(func: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return `func` if generated code can name it, else a public function that is the same."""
+    for candidate in (func, *_public_candidates(name)):
+        if _names_itself(candidate) and (candidate is func or _same_builtin(candidate, func)):
+            return candidate
+    raise _UnsupportedError(f"{name} has no name that exported code could use")
+
+
+def _names_itself(func: Callable[..., Any]) -> bool:
+    """Tell whether fx would print a name for `func` that leads back to it."""
+    try:
+        path = fx.node._get_qualified_name(func).split(".")
+    except (RuntimeError, AttributeError):
+        return False
+    if path[0] != "torch":
+        return True
+    found: Any = torch
+    for part in path[1:]:
+        found = getattr(found, part, None)
+    return found is func or (found is not None and found == func)
+
+
+def _public_candidates(name: str) -> Iterator[Callable[..., Any]]:
+    for namespace in (torch, torch.nn.functional, torch._C._nn, torch._C._VariableFunctions):
+        found = getattr(namespace, name, None)
+        if found is not None:
+            yield found
+
+
+def _same_builtin(candidate: Callable[..., Any], func: Callable[..., Any]) -> bool:
+    return isinstance(func, types.BuiltinFunctionType) and candidate == func
+
+
+def _check_arguments(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], location: str
+) -> None:
+    """Refuse tensors where the exporters would put the value of today into the model."""
+    suspects = [kwargs[key] for key in _STATIC_KEYWORDS if key in kwargs]
+    if name == "roll":
+        suspects += args[1:]
+    if any(isinstance(found, fx.Node) for found in _leaves(suspects)):
+        raise unsupported(
+            f"{name} gets its dimensions or shifts from a tensor",
+            location,
+            "pass Python integers, or gather with computed indices",
+        )
+
+
+_STATIC_KEYWORDS = ("dim", "dims", "shifts", "axis")
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+# Replacements. Each is plain torch code that an exporter runs while it records.
+
+
+def stacked(data: Any, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
+    """Do what `torch.tensor` does with (lists of) tensors, with operations that are recorded."""
+    made = _stack(data)
+    if dtype is None and device is None:
+        return made.clone()
+    return made.detach().to(
+        device=made.device if device is None else device,
+        dtype=made.dtype if dtype is None else dtype,
+        copy=True,
+    )
+
+
+def _stack(data: Any) -> torch.Tensor:
+    if isinstance(data, torch.Tensor):
+        return data.detach()
+    if isinstance(data, (list, tuple)):
+        return _stack_promoted([_stack(item) for item in data])
+    return torch.tensor(data)
+
+
+def _stack_promoted(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Stack after bringing all parts to one dtype; exporters do not all promote in `stack`."""
+    if not parts:
+        return torch.tensor([])
+    dtype = functools.reduce(torch.promote_types, (part.dtype for part in parts))
+    return torch.stack([part.to(dtype) for part in parts])
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any) -> torch.Tensor:
+    """Do what `torch.as_tensor` does; a tensor that already fits is handed on."""
+    if not isinstance(data, torch.Tensor):
+        return stacked(data, dtype, device)
+    return data.to(
+        device=data.device if device is None else device,
+        dtype=data.dtype if dtype is None else dtype,
+    )
+
+
+def same(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    """Stand for calls that matter to autograd only."""
+    return tensor
+
+
+def copied(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    """Stand for copies that Python makes (`copy.deepcopy`)."""
+    return tensor.clone()
+
+
+def detached(tensor: torch.Tensor) -> torch.Tensor:
+    """Stand for `.data`: the same memory."""
+    return tensor.detach()
+
+
+def converted(tensor: torch.Tensor, dtype: Any = None, *_: Any, **__: Any) -> torch.Tensor:
+    """Do what `Tensor.type` does, for dtypes and for names such as `"torch.FloatTensor"`."""
+    if isinstance(dtype, str):
+        dtype = getattr(torch, _LEGACY_TYPES[dtype.rsplit(".", 1)[-1]])
+    return tensor.to(dtype)
+
+
+_LEGACY_TYPES = {
+    "FloatTensor": "float32",
+    "DoubleTensor": "float64",
+    "HalfTensor": "float16",
+    "BFloat16Tensor": "bfloat16",
+    "ByteTensor": "uint8",
+    "CharTensor": "int8",
+    "ShortTensor": "int16",
+    "IntTensor": "int32",
+    "LongTensor": "int64",
+    "BoolTensor": "bool",
+}
+
+
+def to_copy(tensor: torch.Tensor, **options: Any) -> torch.Tensor:
+    """Do what `aten._to_copy` does, with the call that every exporter knows."""
+    kept = {key: options[key] for key in ("dtype", "device") if options.get(key) is not None}
+    return tensor.to(copy=True, **kept) if kept else tensor.clone()
+
+
+def getitem(tensor: torch.Tensor, index: Any) -> Any:
+    """Index; a single integer tensor stays a tensor, where torch would read it as a number."""
+    plain, chosen = _without_scalars(tensor, index)
+    if not chosen:
+        return tensor[index]
+    return torch.ops.aten.index.Tensor(tensor[plain], _as_index_list(chosen))
+
+
+def setitem(tensor: torch.Tensor, index: Any, value: Any) -> None:
+    """Assign through an index, with the same care for single integer tensors."""
+    plain, chosen = _without_scalars(tensor, index)
+    if not chosen:
+        tensor[index] = value
+        return
+    view = tensor[plain]
+    if isinstance(value, torch.Tensor):
+        value = value.to(device=view.device, dtype=view.dtype)
+    else:
+        value = torch.tensor(value, dtype=view.dtype, device=view.device)
+    while value.dim() > view.dim() - len(chosen):
+        value = value.squeeze(0)  # leading dimensions of size one; others are refused by torch
+    torch.ops.aten.index_put_.default(view, _as_index_list(chosen), value)
+
+
+def _without_scalars(
+    tensor: torch.Tensor, index: Any
+) -> tuple[tuple[Any, ...], dict[int, torch.Tensor]]:
+    """Split an index into its basic part and integer scalars by the dimension they choose from.
+
+    The scalars are empty when there are none, or when the rest is not basic.
+    """
+    items = index if isinstance(index, tuple) else (index,)
+    scalars = [number for number, item in enumerate(items) if _is_scalar_index(item)]
+    rest = [item for number, item in enumerate(items) if number not in scalars]
+    if not scalars or not all(_is_basic(item) for item in rest):
+        return (), {}
+    used = sum(1 for item in items if item is not None and item is not ...)
+    plain: list[Any] = []
+    chosen: dict[int, torch.Tensor] = {}
+    dimension = 0
+    for number, item in enumerate(items):
+        if number in scalars:
+            chosen[dimension] = item
+        plain.append(slice(None) if number in scalars else item)
+        if item is ...:
+            dimension += tensor.dim() - used
+        elif number in scalars or not isinstance(item, int):
+            dimension += 1
+    return tuple(plain), chosen
+
+
+def _is_scalar_index(item: Any) -> bool:
+    return (
+        isinstance(item, torch.Tensor)
+        and item.dim() == 0
+        and item.dtype not in (torch.bool, torch.uint8)
+    )
+
+
+def _is_basic(item: Any) -> bool:
+    if item is None or item is ... or isinstance(item, slice):
+        return True
+    return isinstance(item, int) and not isinstance(item, bool)
+
+
+def _as_index_list(chosen: dict[int, torch.Tensor]) -> list[torch.Tensor | None]:
+    return [chosen.get(dimension) for dimension in range(max(chosen) + 1)]
+
+
+def _function(name: str) -> Operation:
+    return Operation("function", name)
+
+
+def _method(name: str) -> Operation:
+    return Operation("method", name)
+
+
+_REPLACED: dict[Operation, Callable[..., Any]] = {
+    _function("tensor"): stacked,
+    _function("as_tensor"): as_tensor,
+    _function("asarray"): as_tensor,
+    _function("_to_copy"): to_copy,
+    _method("__deepcopy__"): copied,
+    _method("__copy__"): copied,
+    _method("requires_grad_"): same,
+    _method("type"): converted,
+    _method("__getitem__"): getitem,
+    _method("__setitem__"): setitem,
+    Operation("getter", "data"): detached,
+}
+
+_NO_GRADIENTS = (
+    "gradients are not part of an exported model: compute what you need without autograd"
+)
+_NO_MEMORY_TRICKS = "copy the values with copy_() instead"
+_REFUSED: dict[Operation, str] = {
+    _function("grad"): _NO_GRADIENTS,
+    _method("backward"): _NO_GRADIENTS,
+    Operation("getter", "grad"): _NO_GRADIENTS,
+    _method("set_"): _NO_MEMORY_TRICKS,
+    _method("resize_"): _NO_MEMORY_TRICKS,
+    _method("to_sparse"): "keep the tensor dense",
+    _method("to_sparse_csr"): "keep the tensor dense",
+    _function("sparse_coo_tensor"): "keep the tensor dense",
+    _function("sparse_csr_tensor"): "keep the tensor dense",
+}

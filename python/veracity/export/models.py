@@ -1,0 +1,139 @@
+"""From recorded nodes to model files.
+
+Every node becomes a `Made`: a file with the names that its ports have there, or no file for nodes
+that are only described. All nodes are tried before anything is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from veracity.errors import Diagnostic, VeracityError, error_from_diagnostics
+from veracity.export.backends import foreign
+from veracity.export.log import ExportLog, Progress
+from veracity.export.validate import Exported
+from veracity.tracing.nodes import Node, Port
+from veracity.tracing.slice import ConstantUse, Ref, Slice
+
+
+@dataclass
+class Made:
+    """A node and the model it became.
+
+    Attributes:
+        node: The node.
+        exported: The model file; `None` for a node that is only described.
+        inputs: The inputs that the model has, in its order, by the node's names.
+        parameters: Further keys of the node's `parameters` in the bundle.
+    """
+
+    node: Node
+    exported: Exported | None
+    inputs: list[Port]
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def input_names(self) -> list[str]:
+        """Return what the inputs are called in the bundle."""
+        return self.exported.input_names if self.exported else [p.name for p in self.inputs]
+
+    def output_names(self) -> list[str]:
+        """Return what the outputs are called in the bundle."""
+        return self.exported.output_names if self.exported else [p.name for p in self.node.outputs]
+
+
+def make_models(nodes: list[Node], folder: Path, log: ExportLog, progress: Progress) -> list[Made]:
+    """Export every node into `folder`. Refused with the reasons of all that cannot be exported."""
+    made: list[Made] = []
+    found: list[Diagnostic] = []
+    for number, node in enumerate(nodes):
+        progress.step(f"exporting {node.name} ({node.export_with or 'no exporter'})")
+        try:
+            # A folder each: names of nodes may differ in case only.
+            made.append(_make(node, folder / str(number), log))
+        except VeracityError as refusal:
+            found += refusal.diagnostics
+    if any(finding.severity == "error" for finding in found):
+        raise error_from_diagnostics(found)
+    return made
+
+
+def describe_only(node: Node) -> Made:
+    """Return a node without model."""
+    return Made(node, None, node.inputs)
+
+
+def _make(node: Node, folder: Path, log: ExportLog) -> Made:
+    if not node.traced:
+        return describe_only(node)
+    if node.export_with is None:
+        return _adopt(node, log)
+    folder.mkdir()
+    return _export(node, node.export_with, folder, log)
+
+
+def _adopt(node: Node, log: ExportLog) -> Made:
+    model = foreign.adopt(node.name, node.backend_params, node.location)
+    if model is None:
+        return describe_only(node)
+    for note in model.notes:
+        log.note(note)
+    inputs = [port.name for port in node.inputs]
+    outputs = [port.name for port in node.outputs]
+    return Made(node, Exported(model.path, model.backend, inputs, outputs), node.inputs)
+
+
+def _export(node: Node, backend: str, folder: Path, log: ExportLog) -> Made:
+    from veracity.export import backends, graph
+
+    inputs = _used_inputs(node)
+    input_names = [port.name for port in inputs]
+    output_names = [port.name for port in node.outputs]
+    module = graph.build(_with_static_outputs(node), output_names)
+    examples = [node.samples[0].inputs[name] for name in input_names]
+    ports = backends.Ports(node.name, input_names, output_names, examples)
+    path = folder / f"model{backends.find(backend, location=node.location).extension}"
+    made = backends.export(backend, module, ports, path, node.backend_params)
+    for note in made.notes:
+        log.note(f"{node.name}: {note}")
+    kept = [port for port in inputs if port.name not in made.removed_inputs]
+    exported = Exported(path, made.backend, made.input_names, made.output_names)
+    return Made(node, exported, kept, made.parameters)
+
+
+def _used_inputs(node: Node) -> list[Port]:
+    ports = {port.name: port for port in node.inputs}
+    return [ports[use.port] for use in node.slice.inputs]
+
+
+def _with_static_outputs(node: Node) -> Slice:
+    """Return the program of a node whose static outputs are outputs of it, too."""
+    statics = [ConstantUse(value, False) for value in node.static_outputs.values()]
+    first = len(node.slice.constants)
+    outputs = [Ref("constant", first + number) for number in range(len(statics))]
+    return replace(
+        node.slice,
+        constants=[*node.slice.constants, *statics],
+        outputs=[*node.slice.outputs, *outputs],
+    )
+
+
+#: Says how a recorded end of an edge is called in the bundle.
+Rename = Callable[[tuple[str, str]], tuple[str, str]]
+
+
+def renames(made: list[Made]) -> tuple[Rename, Rename]:
+    """Return the names in the bundle of outputs and of inputs, by node and recorded name."""
+    outputs = {
+        (one.node.name, port.name): (one.node.name, name)
+        for one in made
+        for port, name in zip(one.node.outputs, one.output_names(), strict=True)
+    }
+    inputs = {
+        (one.node.name, port.name): (one.node.name, name)
+        for one in made
+        for port, name in zip(one.inputs, one.input_names(), strict=True)
+    }
+    return outputs.__getitem__, inputs.__getitem__

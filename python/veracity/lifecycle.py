@@ -1,0 +1,144 @@
+"""`start`, `stop`, `compile_graph` and `session`: the life of a recording."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from veracity import _current
+from veracity.errors import refuse
+
+if TYPE_CHECKING:
+    from veracity.export.compile import CompileResult
+    from veracity.semantics import GraphConfigs
+    from veracity.tracing.session import Session
+
+
+def start(
+    name: str,
+    save_path: str | os.PathLike[str] = ".",
+    verbose: bool = False,
+    dry_run: bool = False,
+    non_traced: str | Iterable[str] | None = None,
+    max_cached_io: int = 5,
+    global_patching: bool = True,
+    patching: Iterable[Any] | None = None,
+    glue: str = "warn",
+) -> Session:
+    """Begin to record; annotations have meaning from here to `stop`.
+
+    Args:
+        name: Name of the graph, and of the folder that its files go into.
+        save_path: Where that folder is made.
+        verbose: Show details on the console.
+        dry_run: Describe the graph without exporting models.
+        non_traced: Nodes that are wired but not exported.
+        max_cached_io: How many passes are kept as samples for validation; at least one is.
+        global_patching: Record NumPy, and conversions between NumPy and torch, as well.
+        patching: `FunctionPatch` objects that hold during the session.
+        glue: What to do about values computed between nodes: `"warn"` or `"error"`.
+
+    Returns:
+        The session, for those who want to look into it.
+    """
+    from veracity.tracing.session import Options, Session
+
+    options = Options.checked(
+        name=name,
+        save_path=save_path,
+        verbose=verbose,
+        dry_run=dry_run,
+        non_traced=non_traced,
+        max_cached_io=max_cached_io,
+        global_patching=global_patching,
+        patching=patching,
+        glue=glue,
+    )
+    if _current.active is not None:
+        _current.active.log.caution("a session was started before the last one was stopped")
+        _current.active.finish()
+        _current.active = None
+    begun = Session(options)
+    begun.begin()
+    _current.active = begun
+    return begun
+
+
+def stop() -> None:
+    """End the recording and restore everything that the session changed."""
+    session = _current.active
+    if session is None:
+        hint = "call `start` before, and `stop` once"
+        raise refuse("VER0901", "`stop` was called and no session is active", hints=(hint,))
+    _current.active = None
+    _current.stopped = session
+    session.finish()
+
+
+def compile_graph(
+    visualize: bool = True,
+    verbose: bool | None = None,
+    validate: bool = True,
+    dry_run: bool = False,
+    rtol: float = 1e-3,
+    atol: float = 1e-5,
+    strict: bool = True,
+    graph_configs: GraphConfigs | None = None,
+) -> CompileResult | bool:
+    """Export what was recorded, write the bundle, and check every model against every sample.
+
+    Args:
+        visualize: Draw the graph, where a renderer is at hand.
+        verbose: Show details on the console; `None` keeps what `start` said.
+        validate: Check the exported models.
+        dry_run: Describe the graph without exporting models.
+        rtol: Relative tolerance of the check.
+        atol: Absolute tolerance of the check.
+        strict: Raise when a model is wrong.
+        graph_configs: Settings of the pipeline as a whole.
+
+    Returns:
+        `{node: True or False}` with `.diagnostics`; `True` when nothing was validated.
+    """
+    from veracity.export.compile import compile_recording
+    from veracity.tracing.recording import recording_of
+
+    if _current.active is not None:
+        hint = "call `stop` first"
+        raise refuse("VER0901", "`compile_graph` was called while recording", hints=(hint,))
+    session = _current.stopped
+    if session is None:
+        hint = "call `start`, run the code, call `stop`"
+        raise refuse(
+            "VER0901", "`compile_graph` was called and nothing was recorded", hints=(hint,)
+        )
+    recording = recording_of(session)
+    return compile_recording(
+        recording,
+        visualize=visualize,
+        verbose=verbose,
+        validate=validate,
+        dry_run=dry_run or recording.dry_run,
+        rtol=rtol,
+        atol=atol,
+        strict=strict,
+        graph_configs=graph_configs,
+    )
+
+
+@contextlib.contextmanager
+def session(name: str, **options: Any) -> Iterator[Session]:
+    """Record the body: `start` before it and `stop` after it, also when it raises.
+
+    Args:
+        name: As for `start`.
+        **options: As for `start`.
+    """
+    active = start(name, **options)
+    try:
+        yield active
+    finally:
+        if _current.active is active:
+            stop()

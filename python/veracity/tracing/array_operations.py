@@ -1,0 +1,335 @@
+"""One operation on traced arrays: computed by NumPy for the caller and by torch for the recorder.
+
+The two results must agree. What the caller gets has NumPy's values in the memory of torch's result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import torch
+
+from veracity.errors import VeracityError, refuse
+from veracity.tracing import array_table, arrays
+from veracity.tracing.array_table import Unmapped, cast, torch_dtype
+from veracity.tracing.arrays import (
+    Memory,
+    State,
+    TracedScalar,
+    array_of,
+    is_array,
+    kept_memories,
+    known_memory,
+    map_leaves,
+    new_array,
+    new_constant,
+    operand,
+    overlap,
+    plain,
+    plain_array,
+    reading_tensor,
+    refusal,
+    same_place,
+    same_strides,
+    shown,
+    state_of,
+    trace_array,
+    traced_in,
+    wrap,
+)
+
+
+def never(*_: Any, **__: Any) -> Any:
+    """Be the expression of what has none."""
+    raise Unmapped("it is not in the table")
+
+
+def perform(
+    name: str,
+    reference: Callable[..., Any],
+    expression: Callable[..., Any] | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    ragged: bool = False,
+) -> Any:
+    """Compute with NumPy and with torch, and return NumPy's values in torch's memory.
+
+    Args:
+        name: For messages.
+        reference: Computes with NumPy.
+        expression: Computes with torch; gets the dtype of NumPy's result first.
+        args: As the user gave them.
+        kwargs: As the user gave them, with `out` and `where` of a ufunc.
+        ragged: Whether the shape of the result depends on elements.
+    """
+    out = kwargs.pop("out", None)
+    if kwargs.get("where") is True:
+        del kwargs["where"]
+    if any(one is not None for one in (out if isinstance(out, tuple) else (out,))):
+        return _perform_into(name, reference, expression, args, kwargs, out)
+    operands = traced_in(args, kwargs)
+    derived = any(state_of(one).memory.derived for one in operands)
+    if expression is None and derived:
+        raise refusal(name, "it is not in the table")
+    if expression is None:
+        return _without_torch(operands, lambda: reference(*plain(args), **plain(kwargs)))
+    expected = reference(*plain(args), **plain(kwargs))
+    try:
+        got = _with_torch(expression, expected, args, kwargs)
+        ragged = ragged or any(state_of(one).ragged for one in operands)
+        return settle(name, expected, got, operands, derived, ragged)
+    except VeracityError:
+        raise
+    except Exception as error:
+        if derived:
+            raise refusal(name, first_line(error)) from error
+        return _constants_in(expected)
+
+
+def _with_torch(
+    expression: Callable[..., Any], expected: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    tensors, named = map_leaves(args, operand), map_leaves(kwargs, operand)
+    return expression(_result_dtype(expected), *tensors, **named)
+
+
+def first_line(error: Exception) -> str:
+    """Return what an exception says, in one line."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _result_dtype(expected: Any) -> torch.dtype | None:
+    if isinstance(expected, tuple | list):
+        return _result_dtype(expected[0]) if expected else None
+    return torch_dtype(expected.dtype) if hasattr(expected, "dtype") else None
+
+
+def _constants_in(expected: Any) -> Any:
+    return map_leaves(expected, constant_array)
+
+
+def _without_torch(operands: list[Any], compute: Callable[[], Any]) -> Any:
+    """Compute with constants only; what was written into them is recorded as one write."""
+    before = [plain_array(one).copy() for one in operands]
+    result = _constants_in(compute())
+    for one, old in zip(operands, before, strict=True):
+        now = plain_array(one)
+        if now.tobytes() != old.tobytes():
+            new = now.copy()
+            with arrays.pause():
+                now[...] = old
+            write(one, new_constant(new))
+    return result
+
+
+def settle(
+    name: str, expected: Any, got: Any, operands: list[Any], derived: bool, ragged: bool
+) -> Any:
+    """Return NumPy's result as traced values; lists and tuples of results one by one."""
+    if isinstance(expected, tuple | list):
+        if len(expected) != len(got):
+            raise Unmapped(f"NumPy has {len(expected)} results, torch {len(got)}")
+        each = [
+            settle(name, one, other, operands, derived, ragged)
+            for one, other in zip(expected, got, strict=True)
+        ]
+        return type(expected)(*each) if hasattr(expected, "_fields") else type(expected)(each)
+    if not isinstance(expected, numpy.ndarray | numpy.generic):
+        raise Unmapped(f"its result is a {type(expected).__name__}")
+    got = cast(got, torch_dtype(expected.dtype))
+    if arrays.shape_of(got) != expected.shape:
+        raise Unmapped(f"torch gives the shape {arrays.shape_of(got)}, NumPy {expected.shape}")
+    if isinstance(expected, numpy.ndarray):
+        for one in operands:
+            if type(one) is not TracedScalar and overlap(expected, plain_array(one)):
+                return _settle_view(expected, got, state_of(one))
+    _check(name, expected, got, operands)
+    owned = own(_laid_out(_apart(got, operands), expected), expected, derived, ragged)
+    return owned
+
+
+def _settle_view(expected: Any, got: torch.Tensor, source: State) -> Any:
+    if same_place(expected, got):
+        return wrap(expected, State(got, (), source.memory, source.ragged))
+    return wrap(expected, shown(expected, source))
+
+
+def _apart(got: torch.Tensor, operands: list[Any]) -> torch.Tensor:
+    """Return a result on memory of its own, as NumPy's is."""
+    with arrays.pause():
+        array = torch.Tensor.numpy(got.detach().resolve_conj().resolve_neg())
+        shared = any(overlap(array, array_of(state_of(one))) for one in operands)
+        shared = shared or got.is_conj() or got.is_neg() or got.requires_grad
+        shared = shared or any(
+            count > 1 and stride == 0
+            for count, stride in zip(array.shape, array.strides, strict=True)
+        )
+    return torch.clone(got.detach()).contiguous() if shared else got
+
+
+def _laid_out(got: torch.Tensor, expected: Any) -> torch.Tensor:
+    """Return a result whose axes lie in memory in NumPy's order: views of it depend on that."""
+    with arrays.pause():
+        array = torch.Tensor.numpy(got)
+    if isinstance(expected, numpy.generic) or same_strides(expected, array):
+        return got
+    order = sorted(range(expected.ndim), key=lambda axis: -abs(expected.strides[axis]))
+    back = [order.index(axis) for axis in range(expected.ndim)]
+    return got.permute(order).contiguous().permute(back)
+
+
+def own(got: torch.Tensor, expected: Any, derived: bool, ragged: bool = False) -> Any:
+    """Return NumPy's result in the memory of torch's, which nobody else has."""
+    state = State(got, (), Memory(derived), ragged and expected.ndim > 0)
+    with arrays.pause():
+        array = torch.Tensor.numpy(got)
+        array[...] = expected
+    if isinstance(expected, numpy.generic):
+        return TracedScalar(expected, state)
+    return wrap(array, state)
+
+
+def _check(name: str, expected: Any, got: torch.Tensor, operands: list[Any]) -> None:
+    """Refuse when torch computed something else; how close it must be depends on the dtype."""
+    with arrays.pause():
+        array = torch.Tensor.numpy(got.detach().resolve_conj().resolve_neg())
+    if _close(expected, array, operands):
+        return
+    raise refuse(
+        "VER0922",
+        f"{name} gives other values in torch than in NumPy for these operands",
+        location=arrays.user_location(),
+        hints=("values on a tie or an edge may differ: use torch here, or another function",),
+    )
+
+
+def _close(expected: Any, got: Any, operands: list[Any]) -> bool:
+    if expected.dtype.kind not in "fc" or expected.size == 0:
+        return bool(numpy.array_equal(expected, got))
+    precision = float(numpy.finfo(expected.dtype).eps)
+    plain = [plain_array(one) for one in operands]
+    # Sums may cancel, so the size of what was summed counts too.
+    scale = max((_magnitude(one) * max(1, one.size // expected.size) for one in plain), default=0)
+    with numpy.errstate(all="ignore"):
+        return bool(
+            numpy.allclose(
+                got,
+                expected,
+                rtol=precision**0.6,
+                atol=8 * precision * max(scale, _magnitude(expected)),
+                equal_nan=True,
+            )
+        )
+
+
+def _magnitude(array: Any) -> float:
+    with numpy.errstate(all="ignore"):
+        sizes = numpy.abs(new_array(array, numpy.complex128))
+        finite = sizes[numpy.isfinite(sizes)]
+    return float(finite.max()) if finite.size else 0.0
+
+
+def constant_array(value: Any) -> Any:
+    """Return a new array as a traced one that holds a constant, so that writes to it are seen."""
+    if type(value) is not numpy.ndarray or value.dtype not in array_table.DTYPES:
+        return value
+    return own(_laid_out(new_constant(value), value), value, derived=False)
+
+
+# ------------------------------------------------------------------------------------------ writes
+
+
+def write(target: Any, value: torch.Tensor) -> None:
+    """Write a tensor over all of a traced array, in the eyes of the recorder."""
+    state = state_of(target)
+    if state.reversed_axes:
+        value = torch.flip(value.expand(arrays.shape_of(state.tensor)), state.reversed_axes)
+    state.tensor.copy_(value)
+
+
+def overlay(name: str, target: Any, expected: Any, operands: list[Any]) -> None:
+    """Put NumPy's values where torch has just written its own."""
+    plain = plain_array(target)
+    agreed = _close(expected, plain, operands)
+    with arrays.pause():
+        plain[...] = expected
+    if not agreed:
+        raise refusal(name, "torch and NumPy wrote different values")
+
+
+def _traced_target(target: Any) -> Any:
+    """Return a target of a write as a traced array; the memory of an untraced one is taken over."""
+    if is_array(target):
+        return target
+    known = known_memory(target)
+    if known is not None:
+        return wrap(target, shown(target, known))
+    traced = trace_array(target)
+    kept_memories.append(state_of(traced).memory)
+    return traced
+
+
+def _perform_into(
+    name: str,
+    reference: Callable[..., Any],
+    expression: Callable[..., Any] | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    out: Any,
+) -> Any:
+    """Perform an operation that writes its result into arrays of the caller."""
+    targets = out if isinstance(out, tuple) else (out,)
+    if any(not isinstance(one, numpy.ndarray) for one in targets):
+        raise refusal(name, "all results must be written, or none")
+    for one in traced_in(targets):
+        if state_of(one).memory.frozen is not None:
+            raise refusal(name, "it writes into a part that a traced number picked")
+    if any(not one.flags.writeable for one in targets):
+        raise ValueError("output array is read-only")
+    operands = traced_in(args, kwargs)
+    derived = any(state_of(one).memory.derived for one in (*operands, *traced_in(targets)))
+    if expression is None and derived:
+        raise refusal(name, "it is not in the table")
+    into = tuple(plain(one).copy() for one in targets)
+    mask = kwargs.get("where", True)
+    expected = reference(
+        *plain(args), **plain(kwargs), out=into if isinstance(out, tuple) else into[0]
+    )
+    each = expected if isinstance(expected, tuple) else (expected,)
+    kwargs.pop("where", None)
+    try:
+        got = _with_torch(expression or never, expected, args, kwargs)
+        results = got if isinstance(got, tuple) else (got,)
+    except VeracityError:
+        raise
+    except Exception as error:
+        if derived:
+            raise refusal(name, first_line(error)) from error
+        results = tuple(new_constant(one) for one in each)
+    written = []
+    for target, value, wanted in zip(targets, results, each, strict=True):
+        traced = _traced_target(target)
+        value = value if mask is True else torch.where(operand(mask), value, reading_tensor(traced))
+        state_of(traced).memory.derived |= derived
+        write(traced, cast(value, torch_dtype(wanted.dtype)))
+        overlay(name, traced, wanted, operands)
+        written.append(target if is_array(target) else traced)
+    return tuple(written) if isinstance(expected, tuple) else written[0]
+
+
+# --------------------------------------------------------------------------------- lists of scalars
+
+
+def array_of_items(items: Any, dtype: Any = None) -> Any:
+    """Return nested lists as an array: traced when something in them is."""
+    operands = traced_in(items)
+    if not operands:
+        return new_array(items, dtype)
+
+    def compute(to: Any, values: Any) -> Any:
+        return cast(values, to)
+
+    return perform("numpy.array", lambda values: new_array(values, dtype), compute, (items,), {})

@@ -1,0 +1,143 @@
+"""Constructors of NumPy and torch that keep traced arrays traced, for the time of a session.
+
+`numpy.asarray` drops subclasses and `torch.from_numpy` makes an alias that nobody sees, so both get
+a replacement. New arrays (`numpy.zeros` and its kin) become traced arrays that hold constants:
+only so can a later `out[0] = x[0]` be recorded. Libraries that fill arrays for themselves get plain
+ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import torch
+
+from veracity.tracing import arrays
+from veracity.tracing.array_operations import constant_array, perform
+from veracity.tracing.array_table import cast, words
+
+_MAKERS = words("zeros ones empty full eye identity arange linspace")
+_CONVERTERS = words("array asarray asanyarray ascontiguousarray")
+# Packages whose own arrays are their own business.
+_LIBRARIES = frozenset(
+    words(
+        "numpy torch scipy pandas matplotlib PIL onnx onnxruntime onnxscript safetensors veracity"
+    )
+)
+
+_originals: dict[tuple[Any, str], Any] = {}
+
+
+def install() -> None:
+    """Put the replacements in place; a second call changes nothing."""
+    if _originals:
+        return
+    for name in _CONVERTERS:
+        _replace(numpy, name, _converter)
+    for name in _MAKERS:
+        _replace(numpy, name, _maker)
+    _replace(torch, "from_numpy", _from_numpy)
+    _replace(torch, "as_tensor", functools.partial(_to_tensor, copies=False))
+    _replace(torch, "tensor", functools.partial(_to_tensor, copies=True))
+
+
+def remove() -> None:
+    """Put back what was there; a second call changes nothing.
+
+    A name that somebody else has replaced in the meantime is left to them.
+    """
+    for (module, name), (original, replacement) in _originals.items():
+        if getattr(module, name) is replacement:
+            setattr(module, name, original)
+    _originals.clear()
+
+
+def _replace(module: Any, name: str, make: Callable[[Any, str], Any]) -> None:
+    original = getattr(module, name)
+    replacement = functools.wraps(original)(make(original, name))
+    _originals[module, name] = (original, replacement)
+    setattr(module, name, replacement)
+
+
+def _for_user(name: str) -> bool:
+    """Whether the caller of a replacement is the user's code, in a session.
+
+    Compiled code has no frame, but the frame it seems to be does not mention the name: so the
+    arrays that `numpy.random` fills stay plain.
+    """
+    if not arrays.active():
+        return False
+    frame = sys._getframe(2)
+    module = frame.f_globals.get("__name__") or ""
+    return module.partition(".")[0] not in _LIBRARIES and name in frame.f_code.co_names
+
+
+def _maker(original: Any, name: str) -> Any:
+    def fill(to: Any, shape: Any, value: Any, *_: Any, **__: Any) -> Any:
+        return cast(value, to).expand(shape)
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if not _for_user(name):
+            return original(*args, **kwargs)
+        if name == "full" and arrays.traced_in(args[1:], kwargs.get("fill_value")):
+            value = args[1] if len(args) > 1 else kwargs.pop("fill_value")
+            return perform("numpy.full", original, fill, (args[0], value, *args[2:]), kwargs)
+        return constant_array(original(*args, **kwargs))
+
+    return make
+
+
+def _converter(original: Any, name: str) -> Any:
+    def convert(value: Any, *args: Any, **kwargs: Any) -> Any:
+        if not arrays.active():
+            return original(value, *args, **kwargs)
+        if arrays.traced_in(value):
+            return _converted(name, original, value, args, kwargs)
+        made = original(value, *args, **kwargs)
+        fresh = name == "array" or not isinstance(value, numpy.ndarray)
+        return constant_array(made) if fresh and _for_user(name) else made
+
+    return convert
+
+
+def _converted(name: str, original: Any, value: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    # NumPy says what shape and dtype the arguments ask for.
+    model = original(arrays.plain(value), *args, **kwargs)
+
+    def compute(to: Any, found: Any, *_: Any, **__: Any) -> Any:
+        return cast(found, to).reshape(model.shape)
+
+    def reference(*_: Any, **__: Any) -> Any:
+        return model
+
+    if arrays.is_array(value) and model.ndim == value.ndim and arrays.overlap(model, value):
+        return value
+    return perform(f"numpy.{name}", reference, compute, (value,), {})
+
+
+def _from_numpy(original: Any, name: str) -> Any:
+    def from_numpy(value: Any) -> Any:
+        return arrays.tensor_of(value) if arrays.is_traced(value) else original(value)
+
+    return from_numpy
+
+
+def _to_tensor(original: Any, name: str, *, copies: bool) -> Any:
+    def to_tensor(data: Any, *args: Any, **kwargs: Any) -> Any:
+        if not arrays.active() or not arrays.traced_in(data):
+            return original(data, *args, **kwargs)
+        model = original(arrays.plain(data), *args, **kwargs)
+        if arrays.is_traced(data):
+            found = arrays.tensor_of(data)
+            found = torch.clone(found) if copies else found
+        else:
+            found = cast(arrays.map_leaves(data, arrays.operand), model.dtype)
+        found = cast(found, model.dtype)
+        found = found if found.device == model.device else found.to(model.device)
+        return found.requires_grad_() if model.requires_grad else found
+
+    return to_tensor

@@ -1,0 +1,427 @@
+"""NumPy arrays whose operations are recorded.
+
+A traced array is the user's array, seen through a subclass that keeps a torch tensor on the same
+memory. Every operation is done twice: NumPy computes what the caller gets, bit for bit, and torch
+computes the same on the tensors, which is what the recorder sees. Both must agree. The result of
+NumPy is then put into the memory of torch's result, so that later operations read the same bits.
+
+What is a NumPy scalar in NumPy is a `TracedScalar` here. It is no array, so that code which turns
+it into a number has to ask for it, and is heard.
+
+There is no silent constant: what has no counterpart in torch is refused with the user's line, and a
+value that leaves for Python is reported. C code which reads the memory of an array without asking
+NumPy (`numpy.random.shuffle`, a write of a traced array into an array that is older than the
+session) is not seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+from veracity.errors import VeracityError, refuse
+from veracity.tracing.array_table import Unmapped, torch_dtype
+
+# ----------------------------------------------------------------------------------------- hooks
+
+_LIBRARIES = tuple(
+    str(Path(module.__file__).parent) + "/"
+    for module in (numpy, torch, sys.modules["veracity"])
+    if module.__file__
+)
+
+
+def _first_user_line() -> str:
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _nobody_listens(tensor: torch.Tensor, how: str) -> None:
+    """Report nothing."""
+
+
+# The session sets these while it runs and sets them back when it is over.
+pause: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+escaped: Callable[[torch.Tensor, str], None] = _nobody_listens
+active: Callable[[], bool] = bool
+user_location: Callable[[], str] = _first_user_line
+
+
+def refusal(name: str, reason: str) -> VeracityError:
+    """Return the exception for an operation that cannot be recorded."""
+    return refuse(
+        "VER0922",
+        f"{name} has no counterpart in torch that can be recorded: {reason}",
+        location=user_location(),
+        hints=(
+            "write it with functions that are recorded, or with torch",
+            "compute it outside of the node and annotate the result as an input",
+        ),
+    )
+
+
+def leave(value: Any, how: str) -> None:
+    """Report that a value becomes a Python object."""
+    if active():
+        escaped(state_of(value).tensor, how)
+
+
+# ----------------------------------------------------------------------------------------- state
+
+
+class Memory:
+    """One piece of memory that arrays share.
+
+    Attributes:
+        derived: Whether a traced value may have come into it. What was only computed from
+            constants need not be recorded.
+        whole: A tensor on all of it, when it is the user's own.
+        frozen: For a copy of what NumPy shows as a view: the copy and the view. They must stay
+            equal.
+    """
+
+    __slots__ = ("__weakref__", "derived", "frozen", "whole")
+
+    def __init__(self, derived: bool) -> None:
+        """Start with nobody else on it."""
+        self.derived = derived
+        self.whole: torch.Tensor | None = None
+        self.frozen: tuple[Any, Any] | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """What an array is to torch.
+
+    Attributes:
+        tensor: On the same memory, each axis in the direction of growing addresses.
+        reversed_axes: The axes that the array reads backwards.
+        memory: Shared by all views.
+        ragged: Whether the shape of the array came from elements.
+    """
+
+    tensor: torch.Tensor
+    reversed_axes: tuple[int, ...]
+    memory: Memory
+    ragged: bool = False
+
+
+class _Kind(type):
+    """Counts scalars as traced arrays: to the recorder they are arrays of rank 0."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return type.__instancecheck__(cls, instance) or type(instance) is TracedScalar
+
+
+class TracedArray(numpy.ndarray[Any, numpy.dtype[Any]], metaclass=_Kind):
+    """An array whose operations are recorded. Made by `trace_array` and `array_from_tensor`."""
+
+    _state: State | None = None
+    _parent: TracedArray | None = None
+
+    def __array_finalize__(self, obj: Any) -> None:
+        """Remember the array that this one was made from; it is asked when a tensor is needed."""
+        if is_array(obj):
+            self._parent = obj
+
+
+class TracedScalar:
+    """A NumPy scalar whose operations are recorded. Immutable."""
+
+    __array_priority__ = 2000.0  # torch gives way to it
+
+    def __init__(self, value: numpy.generic, state: State) -> None:
+        """Keep a value and the tensor of rank 0 that stands for it."""
+        self._value = value
+        self._state = state
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Become a number of NumPy, which is reported."""
+        leave(self, "__array__")
+        return new_array(self._value, dtype)
+
+
+def is_array(value: object) -> bool:
+    """Whether a value is a traced array, and no scalar."""
+    return issubclass(type(value), TracedArray)
+
+
+def is_traced(value: object) -> bool:
+    """Whether a value is a traced array or scalar."""
+    return isinstance(value, TracedArray)
+
+
+def plain_array(value: Any) -> Any:
+    """Return a traced value as NumPy alone would have it: on the same memory."""
+    if type(value) is TracedScalar:
+        return value._value
+    return numpy.ndarray.view(value, numpy.ndarray)
+
+
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Change the leaves of nested lists, tuples and dicts."""
+    if type(value) in (list, tuple):
+        return type(value)(map_leaves(one, change) for one in value)
+    if type(value) is dict:
+        return {name: map_leaves(one, change) for name, one in value.items()}
+    if type(value) is slice:
+        return slice(*(map_leaves(one, change) for one in (value.start, value.stop, value.step)))
+    return change(value)
+
+
+def plain(value: Any) -> Any:
+    """Return nested values with every traced one as NumPy alone would have it."""
+    return map_leaves(value, lambda leaf: plain_array(leaf) if is_traced(leaf) else leaf)
+
+
+def traced_in(*values: Any) -> list[Any]:
+    """Return the traced values in nested lists, tuples and dicts."""
+    found: list[Any] = []
+    map_leaves(values, lambda leaf: found.append(leaf) if is_traced(leaf) else None)
+    return found
+
+
+def state_of(value: Any) -> State:
+    """Return what a traced value is to torch."""
+    state: State | None = value._state
+    if type(value) is TracedScalar:
+        assert state is not None
+        return state
+    array = plain_array(value)
+    if state is not None and shape_of(state.tensor) == array.shape:
+        return state
+    # A view that C code made (or a new `.shape`): the memory tells what it shows.
+    source = state or (None if value._parent is None else state_of(value._parent))
+    if source is None or not overlap(array, array_of(source)):
+        raise refusal("this array", "it was made by an operation that is not recorded")
+    value._state = state = shown(array, source)
+    return state
+
+
+def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Return the shape of a tensor; to the recorder the user did not ask for it."""
+    with pause():
+        return tuple(tensor.shape)
+
+
+def array_of(state: State) -> Any:
+    """Return the memory of a tensor as an array."""
+    with pause():
+        return torch.Tensor.numpy(state.tensor)
+
+
+def overlap(one: Any, other: Any) -> bool:
+    """Whether two arrays lie on the same memory."""
+    return bool(numpy.may_share_memory(one, other))
+
+
+def reading_tensor(value: Any) -> torch.Tensor:
+    """Return the tensor that reads what an array reads."""
+    state = state_of(value)
+    frozen = state.memory.frozen
+    if frozen is not None and frozen[0].tobytes() != frozen[1].tobytes():
+        raise refusal("a part that a traced number picked", "the array was written since")
+    if state.reversed_axes:
+        return torch.flip(state.tensor, state.reversed_axes)
+    return state.tensor
+
+
+# ------------------------------------------------------------------------------------ public part
+
+
+def trace_array(array: numpy.ndarray[Any, Any]) -> TracedArray:
+    """Return a traced array on the memory of the user's array, which is not changed."""
+    if type(array) is TracedScalar or is_array(array):
+        return array  # type: ignore[return-value]
+    known = known_memory(array)
+    if known is not None:
+        known.memory.derived = True
+        return wrap(array, shown(array, known))
+    state = _alias(array, derived=True)
+    _remember(array, state)
+    return wrap(array, state)
+
+
+def array_from_tensor(tensor: torch.Tensor) -> TracedArray:
+    """Return a traced array on the memory of a tensor."""
+    with pause():
+        array = torch.Tensor.numpy(tensor)
+    return wrap(array, State(tensor, (), Memory(derived=True)))
+
+
+def tensor_of(array: Any) -> torch.Tensor:
+    """Return the tensor on the memory of a traced array; of a reversed array, a recorded copy."""
+    state_of(array).memory.derived = True  # who has the tensor may write into it
+    return reading_tensor(array)
+
+
+def install_patches() -> None:
+    """Make NumPy's and torch's constructors keep traced arrays traced."""
+    from veracity.tracing import array_patches
+
+    array_patches.install()
+
+
+def remove_patches() -> None:
+    """Put the constructors back."""
+    from veracity.tracing import array_patches
+
+    array_patches.remove()
+    _constants.clear()
+    _memories.clear()
+    kept_memories.clear()
+
+
+# ----------------------------------------------------------------------------- arrays and tensors
+
+
+def wrap(array: Any, state: State) -> TracedArray:
+    """Return a traced array on the memory of an array."""
+    wrapped = numpy.ndarray.view(array, TracedArray)
+    wrapped._parent = None
+    wrapped._state = state
+    return wrapped
+
+
+def _forwards(array: Any) -> tuple[Any, tuple[int, ...]]:
+    """Return a view that reads every axis forwards, and the axes that were turned for it."""
+    turned = tuple(
+        axis
+        for axis, (count, stride) in enumerate(zip(array.shape, array.strides, strict=True))
+        if stride < 0
+    )
+    return numpy.flip(array, turned) if turned else array, turned
+
+
+def _alias(array: Any, *, derived: bool) -> State:
+    """Return a state for an array that no traced memory holds."""
+    forwards, turned = _forwards(array)
+    try:
+        torch_dtype(array.dtype)
+        with pause(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of arrays that are read-only
+            tensor = torch.from_numpy(forwards)
+    except (Unmapped, TypeError, ValueError) as error:
+        raise refusal(f"an array of {array.dtype}", str(error)) from None
+    return State(tensor, turned, Memory(derived))
+
+
+def shown(array: Any, source: State) -> State:
+    """Return the state of a view of traced memory, told by its place in the memory alone."""
+    forwards, turned = _forwards(array)
+    tensor = source.tensor
+    if not same_place(forwards, tensor):
+        if torch_dtype(array.dtype) != tensor.dtype:
+            raise refusal("a view with another dtype", "torch has no such view")
+        size = array.itemsize
+        with pause():
+            start, offset = tensor.data_ptr(), tensor.storage_offset()
+        away = (forwards.__array_interface__["data"][0] - start) // size + offset
+        strides = [stride // size for stride in forwards.strides]
+        tensor = torch.as_strided(tensor, forwards.shape, strides, away)
+    return State(tensor, turned, source.memory, source.ragged)
+
+
+def same_place(array: Any, tensor: torch.Tensor) -> bool:
+    """Whether an array and a tensor show the same elements of the same memory."""
+    with pause():
+        other = torch.Tensor.numpy(tensor.detach())
+    return (
+        array.dtype == other.dtype
+        and array.shape == other.shape
+        and (array.size == 0 or array.__array_interface__["data"][0] == other.ctypes.data)
+        and same_strides(array, other)
+    )
+
+
+def same_strides(one: Any, other: Any) -> bool:
+    """Whether the axes of two arrays of one shape lie alike in memory."""
+    steps = zip(one.shape, one.strides, other.strides, strict=True)
+    return one.size == 0 or all(a == b for count, a, b in steps if count > 1)
+
+
+# Memory of the user's own arrays that traced arrays look at: an untraced name of the same memory
+# is as traced as the traced one. The last traced array takes the entry with it.
+_memories: dict[int, tuple[int, int, weakref.ref[Memory]]] = {}
+# Memory that only untraced names show, kept until the session is over.
+kept_memories: list[Memory] = []
+_byte_bounds: Callable[[Any], tuple[int, int]] = getattr(
+    numpy.lib, "array_utils", numpy
+).byte_bounds
+
+
+def _remember(array: Any, state: State) -> None:
+    memory, key = state.memory, id(state.memory)
+    memory.whole = state.tensor
+    gone = weakref.ref(memory, lambda _: _memories.pop(key, None))
+    _memories[key] = (*_byte_bounds(array), gone)
+
+
+def known_memory(array: Any) -> State | None:
+    """Return the traced memory that an untraced array lies in."""
+    if not _memories or array.size == 0:
+        return None
+    start, end = _byte_bounds(array)
+    for low, high, reference in reversed(list(_memories.values())):
+        memory = reference()
+        if low <= start and end <= high and memory is not None and memory.whole is not None:
+            return State(memory.whole, (), memory)
+    return None
+
+
+# Untraced arrays that took part in an operation, and the constant that stands for each.
+_constants: dict[int, tuple[weakref.ref[Any], torch.Tensor]] = {}
+
+
+def _constant(array: Any) -> torch.Tensor:
+    """Return an untraced array as a constant, the same one as long as its elements are the same."""
+    reference, constant = _constants.get(id(array), (None, None))
+    if constant is not None and reference is not None and reference() is array:
+        with pause():
+            kept: Any = torch.Tensor.numpy(constant)
+        same = kept.shape == array.shape and kept.dtype == array.dtype
+        if same and kept.tobytes() == array.tobytes():
+            return constant
+    constant = new_constant(array)
+    key = id(array)
+    _constants[key] = (weakref.ref(array, lambda _: _constants.pop(key, None)), constant)
+    return constant
+
+
+# Held from before a session puts its own in their places.
+_new_tensor = torch.tensor
+_in_c_order = numpy.ascontiguousarray
+new_array = numpy.array
+
+
+def new_constant(array: Any) -> torch.Tensor:
+    """Return a copy; not `torch.from_numpy`, so that the recorder sees where it comes from."""
+    dtype = torch_dtype(array.dtype)
+    return _new_tensor(_in_c_order(array).reshape(array.shape), dtype=dtype)
+
+
+def operand(value: Any) -> Any:
+    """Return what torch computes with in place of an argument of a NumPy function."""
+    if is_traced(value):
+        return reading_tensor(value)
+    if isinstance(value, numpy.ndarray):
+        known = known_memory(value)
+        return (
+            _constant(value) if known is None else reading_tensor(wrap(value, shown(value, known)))
+        )
+    return value
+
+
+# Last, since it builds on everything above: it gives both classes their operations.
+from veracity.tracing import array_protocols  # noqa: E402, F401

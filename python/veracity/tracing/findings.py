@@ -1,0 +1,139 @@
+"""The words for what the tape found."""
+
+from __future__ import annotations
+
+from veracity.errors import Diagnostic
+
+#: What the tape calls a problem, and the code for it.
+_FATAL = {"mixed", "untraced", "overlap", "partly"}
+
+
+def is_fatal(what: str) -> bool:
+    """Say whether a problem makes the node unusable."""
+    return what in _FATAL
+
+
+def problem(what: str, location: str, node: str, other: str | None, ports: list[str]) -> Diagnostic:
+    """Return the finding for a problem of a slice."""
+    names = " and ".join(f"`{port}`" for port in ports)
+    if what == "mixed":
+        return _error(
+            "VER0907",
+            f"`{node}` uses a value of `{other}`, which is not finished",
+            location,
+            f"finish `{other}` first and give the value to `{node}` as an input",
+        )
+    if what == "untraced":
+        return _error(
+            "VER0908",
+            f"output {names} of `{node}` does not depend on its inputs",
+            location,
+            "give constants as `static_outputs`",
+            "compute outputs from the values that `input_tensors` returned",
+        )
+    if what == "overlap":
+        return _error(
+            "VER0923",
+            f"inputs {names} of `{node}` share memory, and it is written",
+            location,
+            "give the node copies: `tensor.clone()`",
+        )
+    if what == "partly":
+        return _error(
+            "VER0912",
+            f"`{node}` reads memory around its input {names} that is no input",
+            location,
+            "mark the whole tensor as the input",
+        )
+    if what == "unmarked":
+        source = f"`{other}`" if other else "another node"
+        return _warning(
+            "VER0914",
+            f"`{node}` uses a value of {source} that is none of its inputs: it is fixed",
+            location,
+            "give it to `input_tensors`",
+        )
+    if what == "unseen":
+        return _warning(
+            "VER0915",
+            f"`{node}` uses a tensor that was made out of sight: it is fixed",
+            location,
+            "if it depends on the inputs, make it with torch inside of the session",
+        )
+    return _warning(
+        "VER0916",
+        f"`{node}` draws random numbers: the export cannot repeat them",
+        location,
+        "switch to `eval()`, or draw outside of the node and mark the draw as an input",
+    )
+
+
+def frozen(node: str, what: str, location: str, *, changed: bool) -> Diagnostic:
+    """Return the finding for a value that left for Python."""
+    how = _WAYS.get(what, f"through `{what}`")
+    if changed:
+        return _error(
+            "VER0911",
+            f"a value of `{node}` left for Python {how} and changes from pass to pass",
+            location,
+            "keep it a tensor: `torch.where` instead of a branch, no `item()`",
+        )
+    return _warning(
+        "VER0911",
+        f"a value of `{node}` left for Python {how}: what Python made of it is fixed",
+        location,
+        "keep it a tensor: `torch.where` instead of a branch, no `item()`",
+    )
+
+
+_WAYS = {
+    "__bool__": "as a truth value",
+    "is_nonzero": "as a truth value",
+    "__index__": "as an index",
+    "slice bound": "as the bound of a slice",
+    "shape": "as a size that depends on data",
+    "size": "as a size that depends on data",
+    "numel": "as a size that depends on data",
+    "__len__": "as a size that depends on data",
+    "_local_scalar_dense": "inside of a script",
+    "its memory": "as raw memory",
+    "data_ptr": "as raw memory",
+    "untyped_storage": "as raw memory",
+    "storage": "as raw memory",
+}
+
+
+def missed_input(node: str, location: str, what: str) -> Diagnostic:
+    """Return the finding for a constant that is none."""
+    return _error(
+        "VER0912",
+        f"{what} changes from pass to pass and is no input of `{node}`",
+        location,
+        "mark it with `input_tensors`, or as state with `state_tensors` and `update_state`",
+    )
+
+
+def pass_differs(node: str, location: str, number: int) -> Diagnostic:
+    """Return the finding for a pass that computes something else."""
+    return _error(
+        "VER0918",
+        f"pass {number} of `{node}` computes something else than its first pass",
+        location,
+        "one node has one program: give each branch a node of its own",
+    )
+
+
+def loose_glue(node: str, port: str, location: str, *, refused: bool) -> Diagnostic:
+    """Return the finding for a value computed between two nodes."""
+    message = f"input `{port}` of `{node}` is computed from another node's output outside of any"
+    hint = f"move this line into `{node}`, or into the node before it"
+    make = _error if refused else _warning
+    return make("VER0913", f"{message} node: the computation is not exported", location, hint)
+
+
+def _error(code: str, message: str, location: str, *hints: str) -> Diagnostic:
+    return Diagnostic(code, "error", message, location, hints)
+
+
+def _warning(code: str, message: str, location: str, *hints: str) -> Diagnostic:
+    return Diagnostic(code, "warning", message, location, hints)

@@ -1,0 +1,160 @@
+"""Where calls are seen: a function mode over plain tensors, and a dispatch mode below as a net.
+
+Both sit at the bottom of their stacks. On top, a `with torch.device(...)` of the user's that began
+before the session would take ours off when it ends, and leave its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from veracity._native import Recorder
+
+_native = torch._C
+
+
+class RecordingMode(TorchFunctionMode):
+    """Hands every call of torch to the recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        """Record with `recorder`."""
+        super().__init__()
+        self._call = recorder.call
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run the call and record it."""
+        return self._call(func, args, kwargs)
+
+
+class RecordingNet(TorchDispatchMode):
+    """Catches what the function mode does not see: scripts, function transforms, autocast."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        """Record with `recorder`."""
+        super().__init__()
+        self._dispatched = recorder.dispatched
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run the operator and record it."""
+        # Calling an operator enters the function modes again.
+        with _native.DisableTorchFunction():
+            return self._dispatched(func, args, kwargs)
+
+
+class Modes:
+    """The two modes of a session, in whichever threads they are on."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        """Make the modes; `install` puts them up."""
+        self._function = RecordingMode(recorder)
+        self._net = RecordingNet(recorder)
+        self._local = threading.local()
+
+    @property
+    def installed(self) -> bool:
+        """Whether this thread records."""
+        return bool(getattr(self._local, "installed", False))
+
+    def install(self) -> None:
+        """Record this thread from now on."""
+        _rebuild_function_stack(lambda modes: [self._function, *modes])
+        _rebuild_dispatch_stack(lambda modes: [self._net, *modes])
+        self._local.installed = True
+
+    def remove(self) -> None:
+        """Record this thread no longer."""
+        _rebuild_function_stack(lambda modes: [m for m in modes if m is not self._function])
+        _rebuild_dispatch_stack(lambda modes: [m for m in modes if m is not self._net])
+        self._local.installed = False
+
+    def ensure(self) -> None:
+        """Put the modes back if user code took them off."""
+        stack = _function_stack()
+        if self.installed and not any(mode is self._function for mode in stack):
+            self.remove()
+            self.install()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let the body run unrecorded."""
+        if not self.installed:
+            yield
+            return
+        self.remove()
+        try:
+            yield
+        finally:
+            self.install()
+
+
+def _function_stack() -> list[Any]:
+    return [
+        _native._get_function_stack_at(index)
+        for index in range(_native._len_torch_function_stack())
+    ]
+
+
+def _rebuild_function_stack(change: Callable[[list[Any]], list[Any]]) -> None:
+    old = _function_stack()
+    for _ in old:
+        _native._pop_torch_function_stack()
+    for mode in change(old):
+        _native._push_on_torch_function_stack(mode)
+
+
+def _rebuild_dispatch_stack(change: Callable[[list[Any]], list[Any]]) -> None:
+    depth = _native._len_torch_dispatch_stack()
+    old = [_native._get_dispatch_stack_at(index) for index in range(depth)]
+    for _ in old:
+        _native._pop_torch_dispatch_stack(None)
+    for mode in change(old):
+        _native._push_on_torch_dispatch_stack(mode)
+
+
+class RecordedThreads:
+    """Threads that start during a session are recorded as well."""
+
+    def __init__(self, modes: Modes) -> None:
+        """Record with `modes`; nothing happens before `install`."""
+        self._modes = modes
+        self._original: Callable[[threading.Thread], None] | None = None
+
+    def install(self) -> None:
+        """Patch `threading.Thread.run`."""
+        original = threading.Thread.run
+        modes = self._modes
+
+        def run(thread: threading.Thread) -> None:
+            modes.install()
+            try:
+                original(thread)
+            finally:
+                modes.remove()
+
+        self._original = original
+        setattr(threading.Thread, "run", run)  # noqa: B010
+
+    def remove(self) -> None:
+        """Restore `threading.Thread.run`."""
+        if self._original is not None:
+            setattr(threading.Thread, "run", self._original)  # noqa: B010
+            self._original = None

@@ -1,0 +1,176 @@
+"""What a session remembers of a node: its ports, its passes and its samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from veracity.errors import refuse
+from veracity.semantics import TensorSemantics
+from veracity.tracing.nodes import Port, Sample
+
+#: Element types that bundles can hold.
+DTYPE_NAMES = {
+    getattr(torch, name): name
+    for name in ["float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
+}
+
+
+@dataclass
+class InputMark:
+    """An input as it was first marked.
+
+    Attributes:
+        port: What the bundle says about it.
+        number: Its number on the tape.
+        location: `file:line` of the mark.
+        state: Whether it was declared as state.
+        early: Its values on the first passes; they may turn out to be initial values.
+    """
+
+    port: Port
+    number: int
+    location: str
+    state: bool = False
+    early: list[torch.Tensor] = field(default_factory=list)
+
+
+@dataclass
+class OutputMark:
+    """An output as it was first marked."""
+
+    port: Port
+    number: int
+
+
+@dataclass
+class TrackedBuffer:
+    """A buffer of a module that is followed during one pass.
+
+    Attributes:
+        owner: The module that holds it.
+        attribute: Its name there.
+        name: Name of the state it becomes.
+        tensor: What it was when the pass began.
+        write_count: How often its memory had been written by then.
+    """
+
+    owner: torch.nn.Module
+    attribute: str
+    name: str
+    tensor: torch.Tensor
+    write_count: int
+
+
+@dataclass
+class Pass:
+    """One run through a node, from its first input to its outputs.
+
+    Attributes:
+        execution: Its number on the tape.
+        light: Whether only marks are kept.
+        sampled: Whether its values are kept.
+        inputs: Values of the inputs, by port.
+        outputs: Values of the outputs, by port.
+        marked: The tensors marked so far, by port.
+        opaque: Values that are no tensors, by name.
+        updated: States that were updated.
+        buffers: Buffers of modules that are followed.
+    """
+
+    execution: int
+    light: bool
+    sampled: bool
+    inputs: dict[str, torch.Tensor] = field(default_factory=dict)
+    outputs: dict[str, torch.Tensor] = field(default_factory=dict)
+    marked: dict[str, torch.Tensor] = field(default_factory=dict)
+    opaque: dict[str, Any] = field(default_factory=dict)
+    updated: set[str] = field(default_factory=set)
+    buffers: list[TrackedBuffer] = field(default_factory=list)
+
+
+@dataclass
+class TracedNode:
+    """A node while it is being recorded.
+
+    Attributes:
+        number: Its number on the tape.
+        name: Unique in the session.
+        location: `file:line` where it was first begun.
+        inputs: By name, in the order of their marks.
+        outputs: Declared outputs, by name, in order.
+        states: Updated states, by name, in order.
+        static_outputs: Constant outputs, with what is said about them.
+        demoted: Followed buffers that the node did not change.
+        opaque: Values given as inputs that are no tensors.
+        slice_number: Slice of the first pass.
+        used: Names of the inputs that matter.
+        samples: Values of the first passes.
+        completed: How many passes were completed.
+        compared: How many later passes were compared with the first.
+        open_pass: The pass that is running.
+        export_with: Backend.
+        backend_params: Options of the backend.
+        last_seen: When it last began a pass, in passes of all nodes.
+        replay: The first program, to be run on the inputs of later passes.
+        replay_inputs: Names of its inputs.
+    """
+
+    number: int
+    name: str
+    location: str
+    inputs: dict[str, InputMark] = field(default_factory=dict)
+    outputs: dict[str, OutputMark] = field(default_factory=dict)
+    states: dict[str, OutputMark] = field(default_factory=dict)
+    static_outputs: dict[str, tuple[Port, torch.Tensor]] = field(default_factory=dict)
+    demoted: set[str] = field(default_factory=set)
+    opaque: dict[str, Any] = field(default_factory=dict)
+    slice_number: int | None = None
+    used: set[str] = field(default_factory=set)
+    samples: list[Sample] = field(default_factory=list)
+    completed: int = 0
+    compared: int = 0
+    open_pass: Pass | None = None
+    export_with: str | None = None
+    backend_params: dict[str, Any] = field(default_factory=dict)
+    last_seen: int = 0
+    replay: torch.fx.GraphModule | None = None
+    replay_inputs: list[str] = field(default_factory=list)
+
+    @property
+    def finished(self) -> bool:
+        """Whether its first pass was completed."""
+        return self.slice_number is not None
+
+    def input_names(self) -> list[str]:
+        """Return the names of all inputs by their number."""
+        return list(self.inputs)
+
+    def result_marks(self) -> dict[str, OutputMark]:
+        """Return what the slice gives: declared outputs, then updated states."""
+        return {**self.outputs, **self.states}
+
+
+def port_of(
+    name: str, tensor: torch.Tensor, semantics: TensorSemantics | None, location: str
+) -> Port:
+    """Return what a bundle says about a tensor."""
+    dtype = DTYPE_NAMES.get(tensor.dtype)
+    if dtype is None:
+        message = f"{name!r} has the dtype {tensor.dtype}, which no bundle can hold"
+        raise refuse("VER0902", message, location=location, hints=("convert it before",))
+    port = Port(name, dtype, tuple(tensor.shape))
+    if semantics is not None:
+        port.kind = semantics.kind_text()
+        names = semantics.element_names
+        port.element_names = names if names is None or isinstance(names, list) else [[names]]
+        port.temporal_period_ms = semantics.temporal_period_ms
+        port.extra = dict(semantics.extra or {})
+    return port
+
+
+def same_port(known: Port, found: Port) -> bool:
+    """Say whether two passes marked the same kind of tensor."""
+    return known.dtype == found.dtype and known.shape == found.shape

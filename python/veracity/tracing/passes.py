@@ -1,0 +1,134 @@
+"""Later passes of a node against its first: what the first recorded must explain them all.
+
+The first program is replayed on the inputs of the later pass. When that gives the later outputs,
+whatever else differs does not matter. When it does not, the two programs are compared to find the
+line.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from veracity.errors import Diagnostic, VeracityError
+from veracity.tracing import findings
+from veracity.tracing.node import Pass, TracedNode
+
+if TYPE_CHECKING:
+    from veracity.tracing.session import Session
+
+
+def compare(session: Session, node: TracedNode, running: Pass, closed: dict[str, Any]) -> None:
+    """Compare a pass that was just closed with the first; tell what differs."""
+    later = closed["slice"]
+    try:
+        agrees = _replays(session, node, running)
+        _compare_escapes(session, node, closed["escapes"], agrees=agrees)
+        if not agrees:
+            _explain(session, node, later, closed["escapes"])
+    finally:
+        session.recorder.drop_slice(later)
+    node.compared += 1
+
+
+def _replays(session: Session, node: TracedNode, running: Pass) -> bool:
+    module = _replay_module(session, node)
+    if module is None:
+        return True
+    inputs = [running.inputs[name] for name in node.replay_inputs]
+    with torch.no_grad():
+        results = module(*inputs)
+    if isinstance(results, torch.Tensor):
+        results = (results,)
+    wanted = [running.outputs[name] for name in node.result_marks()]
+    return all(_same(got, want) for got, want in zip(results, wanted, strict=True))
+
+
+def _replay_module(session: Session, node: TracedNode) -> torch.fx.GraphModule | None:
+    """Return the first program as a module; what cannot be built is told when it is exported."""
+    from veracity.export import graph
+
+    if node.replay is None:
+        try:
+            program = slice_of(session, node)
+            node.replay = graph.build(program, list(node.result_marks()))
+            node.replay_inputs = [use.port for use in program.inputs]
+        except VeracityError as error:
+            session.log.detail(f"`{node.name}` cannot be replayed: {error}")
+            return None
+    return node.replay
+
+
+def slice_of(session: Session, node: TracedNode) -> Any:
+    """Return the program of a finished node's first pass."""
+    assert node.slice_number is not None
+    ports = [mark.number for mark in node.result_marks().values()]
+    return session.recorder.slice(node.slice_number, node.input_names(), ports)
+
+
+def _same(got: torch.Tensor, want: torch.Tensor) -> bool:
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return False
+    if not got.dtype.is_floating_point:
+        return torch.equal(got, want)
+    return torch.allclose(got, want, rtol=1e-4, atol=1e-6, equal_nan=True)
+
+
+def _compare_escapes(
+    session: Session, node: TracedNode, later: list[tuple[str, str, int]], *, agrees: bool
+) -> None:
+    """A value that left, changed, and changed nothing else was only looked at."""
+    if not agrees:
+        return
+    fingerprints: dict[tuple[str, str], set[int]] = {}
+    for what, location, fingerprint in [*session.escapes.get(node.name, []), *later]:
+        fingerprints.setdefault((what, location), set()).add(fingerprint)
+    harmless = {key for key, seen in fingerprints.items() if len(seen) > 1}
+    kept = [e for e in session.escapes.get(node.name, []) if (e[0], e[1]) not in harmless]
+    for what, location in sorted(harmless):
+        session.log.note(f"`{node.name}`: {what} at {location} had no influence")
+    session.escapes[node.name] = kept
+
+
+def _explain(
+    session: Session, node: TracedNode, later: int, escapes: list[tuple[str, str, int]]
+) -> None:
+    found = _changed_constants(session, node, later)
+    first = {(what, location): print_ for what, location, print_ in session.escapes[node.name]}
+    changed = [
+        (what, location)
+        for what, location, fingerprint in escapes
+        if first.get((what, location), fingerprint) != fingerprint
+    ]
+    found += [findings.frozen(node.name, what, place, changed=True) for what, place in changed]
+    if not found:
+        found = _changed_program(session, node, later)
+    for diagnostic in found:
+        session.tell(diagnostic)
+
+
+def _changed_constants(session: Session, node: TracedNode, later: int) -> list[Diagnostic]:
+    assert node.slice_number is not None
+    ports = [mark.number for mark in node.result_marks().values()]
+    first_slice = slice_of(session, node)
+    later_slice = session.recorder.slice(later, node.input_names(), ports)
+    found: list[Diagnostic] = []
+    for what, location, first, other in session.recorder.differences(node.slice_number, later):
+        if what != "constant":
+            continue
+        left, right = first_slice.constants[first].tensor, later_slice.constants[other].tensor
+        if not _same(left, right):
+            found.append(findings.missed_input(node.name, location, "a tensor"))
+    return found
+
+
+def _changed_program(session: Session, node: TracedNode, later: int) -> list[Diagnostic]:
+    assert node.slice_number is not None
+    number = node.completed + 1
+    for what, location, _, _ in session.recorder.differences(node.slice_number, later):
+        if what == "literals":
+            return [findings.missed_input(node.name, location, "a Python value")]
+        if what != "constant":
+            return [findings.pass_differs(node.name, location, number)]
+    return [findings.pass_differs(node.name, node.location, number)]
