@@ -230,6 +230,25 @@ def constant_written(x: torch.Tensor) -> torch.Tensor:
     return buffer
 
 
+def aten_layers(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Compute as code does that is seen below autograd only, such as script modules."""
+    aten = torch.ops.aten
+    weight = aten.t.default(aten.detach.default(TABLE))
+    hidden = aten.addmm.default(aten.lift_fresh.default(torch.zeros(3)), x, weight)
+    normed = aten.native_layer_norm.default(hidden, [3], None, None, 1e-5)[0]
+    joined = aten.cat.default([normed, aten.slice.Tensor(y, 1, 0, 2)], 1)
+    return aten._softmax.default(aten.view.default(joined, [5, 3]), -1, False)
+
+
+def aten_in_place(x: torch.Tensor) -> torch.Tensor:
+    aten = torch.ops.aten
+    y = aten.clone.default(x)
+    aten.copy_.default(aten.select.int(y, 0, 1), aten.select.int(x, 0, 2))
+    aten.add_.Tensor(y, 1)
+    aten.index_put_.default(y, [torch.tensor([0])], torch.tensor(5.0))
+    return aten._to_copy.default(y, dtype=torch.float64)
+
+
 def rotation_matrix(q: torch.Tensor) -> torch.Tensor:
     w, x, y, z = F.normalize(q, dim=-1).unbind(-1)
     rows = [
@@ -631,6 +650,8 @@ EXPRESSIONS: dict[str, Case] = {
         normal((2, 2, 5, 4), (2, 2, 5, 4), (2, 2, 5, 4)),
     ),
     "aten_overload": (lambda x, y: torch.ops.aten.add.Tensor(x, y, alpha=2), XY),
+    "aten_layers": (aten_layers, XY),
+    "aten_in_place": (aten_in_place, X),
     "aten_packet": (lambda x: torch.ops.aten.relu(x), X),
     "aten_to_copy": (lambda x: torch.ops.aten._to_copy.default(x, dtype=torch.float64), X),
     "vmap_free_batch": (lambda x: (x[:, None] - x[None]).norm(dim=-1), X),

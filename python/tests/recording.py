@@ -47,9 +47,9 @@ class Recorder(TorchFunctionMode):
             return func(*args, **kwargs)
         recorded_args = self._recorded(args)
         recorded_kwargs = {key: self._recorded(value) for key, value in kwargs.items()}
-        before = [tensor._version for tensor in found if not tensor.is_inference()]
+        before = versions(found)
         result = func(*args, **kwargs)
-        after = [tensor._version for tensor in found if not tensor.is_inference()]
+        after = versions(found)
         for tensor, old, new in zip(found, before, after, strict=True):
             if old != new:
                 self.written.add(tensor.untyped_storage()._cdata)
@@ -112,6 +112,11 @@ def record(
         result = function(*copies.values())
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     return recorder.slice(results), results
+
+
+def versions(tensors: Sequence[torch.Tensor]) -> list[int]:
+    """Return how often each was written; tensors of inference mode do not count that."""
+    return [0 if tensor.is_inference() else tensor._version for tensor in tensors]
 
 
 def collect(value: Any, found: list[torch.Tensor]) -> None:

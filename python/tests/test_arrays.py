@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
-
 from veracity.errors import TraceError
 from veracity.tracing import array_table, arrays
 from veracity.tracing.array_table import words
@@ -57,6 +56,8 @@ class Log(TorchFunctionMode):
             return known[id(leaf)]
 
         for func, args, kwargs, result in self.calls:
+            if func is torch.Tensor.copy_:  # the user's own array, which is overwritten as a whole
+                known.setdefault(id(args[0]), torch.empty_like(args[0]))
             again = func(*leaves(args, other), **leaves(kwargs, other))
             pairs = zip(tensors_in(result), tensors_in(again), strict=True)
             known.update({id(old): new for old, new in pairs if id(old) not in known})
@@ -191,18 +192,21 @@ def run_case(case: Case) -> Session:
 
 BINARY: dict[str, Case] = {
     f"numpy.{name}": lambda a, name=name: getattr(np, name)(a.x, a.y)
-    for name in words("""add subtract multiply divide floor_divide remainder fmod arctan2 hypot greater
+    for name in words("""
+    add subtract multiply divide floor_divide remainder fmod arctan2 hypot greater
     greater_equal less less_equal equal not_equal maximum minimum fmax fmin logical_and logical_or
     logical_xor copysign heaviside logaddexp logaddexp2 divmod nextafter""")
 }
 INTEGER: dict[str, Case] = {
     f"numpy.{name} of integers": lambda a, name=name: getattr(np, name)(a.i, a.j)
-    for name in words("""add subtract multiply divide floor_divide remainder fmod power bitwise_and
+    for name in words("""
+    add subtract multiply divide floor_divide remainder fmod power bitwise_and
     bitwise_or bitwise_xor left_shift right_shift maximum gcd lcm less float_power""")
 }
 UNARY: dict[str, Case] = {
     f"numpy.{name}": lambda a, name=name: getattr(np, name)(a.p)
-    for name in words("""negative positive absolute fabs sign sqrt cbrt square reciprocal exp exp2 expm1
+    for name in words("""
+    negative positive absolute fabs sign sqrt cbrt square reciprocal exp exp2 expm1
     log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arctanh floor ceil
     trunc rint logical_not isnan isinf isfinite signbit deg2rad rad2deg radians degrees conjugate
     modf""")
@@ -293,6 +297,8 @@ SHAPES = table(
     ("repeat", lambda a: np.repeat(a.x, 2, axis=1)),
     ("repeat counts", lambda a: a.v.repeat([1, 2, 0, 3])),
     ("meshgrid", lambda a: list(np.meshgrid(a.v, a.k))),
+    ("r_", lambda a: np.r_[a.v, np.float32(1) * a.v]),
+    ("c_", lambda a: np.c_[a.v, a.v * 2]),
     ("pad", lambda a: np.pad(a.x, ((1, 0), (0, 2)), constant_values=3)),
     ("zeros_like", lambda a: np.zeros_like(a.x) + np.ones_like(a.x) + np.full_like(a.x, 3)),
     ("copy", lambda a: np.copy(a.x) + a.x.copy() + copy.deepcopy(a.x)),
@@ -342,6 +348,11 @@ NUMBERS = table(
     ("sort", lambda a: np.sort(a.x, axis=0)),
     ("argsort", lambda a: np.argsort(a.f) + a.f.argsort()),
     ("diff", lambda a: np.diff(a.x, axis=0)),
+    ("select", lambda a: np.select([a.x > 1, a.x > 0], [a.x, a.y * 2], 5.0)),
+    ("quantile", lambda a: np.quantile(a.x, 0.3, axis=0)),
+    ("percentile", lambda a: np.percentile(a.x, [10, 60])),
+    ("argmax keepdims", lambda a: np.argmax(a.x, axis=1, keepdims=True)),
+    ("argmin keepdims", lambda a: np.argmin(a.x, keepdims=True)),
     ("ptp", lambda a: np.ptp(a.x, axis=1)),
     ("average", lambda a: np.average(a.x, axis=1, weights=a.p)),
     ("average by row", lambda a: np.average(a.x, axis=1, weights=[1, 2, 3, 4])),
@@ -370,6 +381,7 @@ INDEXING = table(
     ("index lists", lambda a: a.x[[0, 2], [1, 3]]),
     ("index array", lambda a: a.x[:, a.k]),
     ("index array before", lambda a: a.t[:, a.k[:2], 1:]),
+    ("traced number beside array", lambda a: a.t[a.k[0] % 2, :, a.k]),
     ("number and array apart", lambda a: a.t[0, :, a.k]),
     ("number beside array", lambda a: a.t[:, 1, a.k]),
     ("negative indices", lambda a: a.x[[-1, -2]]),
@@ -392,6 +404,12 @@ INDEXING = table(
     ("scalar methods", lambda a: a.x.sum().astype(np.float32).round(2)),
     ("scalar arithmetic", lambda a: 2 - a.v[0] * np.float64(3) / (1 + a.v[1]) ** 2),
     ("scalar comparisons", lambda a: (a.v[0] > 0) & (a.v[1] <= a.v[2])),
+    ("mean of a list", lambda a: np.mean([a.x, a.y, np.ones((3, 4))], axis=0)),
+    ("max of scalars", lambda a: np.max([a.v[0], a.v[1], 0.5])),
+    ("norm of a list", lambda a: np.linalg.norm([a.x[0, 0], a.x[0, 1]])),
+    ("stack of lists", lambda a: np.stack([[a.x[0, 0], 1.0], [2.0, a.x[1, 0]]])),
+    ("dot with a list", lambda a: np.dot(np.ones((2, 2)), [a.x[0, 0], a.x[0, 1]])),
+    ("where of lists", lambda a: np.where([True, False], [a.x[0, 0], 1], [0, a.x[0, 1]])),
     ("asarray", lambda a: np.asarray(a.x) + np.asarray(a.v, dtype=np.float64)),
     ("ascontiguousarray", lambda a: np.ascontiguousarray(a.x.T)),
     ("empty", lambda a: a.x[0:0] * 2),
@@ -455,6 +473,10 @@ WRITES = {
         "r = np.linspace(0, 1, 4); r *= a.v",
         "noise = np.random.default_rng(0).normal(size=4); noise += a.v; r = noise * 2",
         "r = a.x; r[0], r[1] = r[1].copy(), r[0].copy()",
+        "r = np.zeros(4); r += np.arange(4); r[1:] += a.v[1:]",
+        "c = np.zeros((3, 4)); d = np.diagonal(c); c[0, 0] = a.v[0]; r = d * 2",
+        "r = np.roll(a.x.T, 1, axis=0); flat = r.T.reshape(-1); flat[0] = 7",
+        "r = np.argsort(np.zeros(40) * 1) * a.x[0, 0]",
         "r = a.t; r[0, :, [1, 2]] = 4",
         "r = a.x[1]; r.shape = (2, 2); r = r @ r",
         "quotient, rest = divmod(a.i, a.j); r = quotient * 10 + rest",
@@ -481,6 +503,100 @@ def test_the_sweep_is_as_broad_as_promised() -> None:
     assert len(array_table.FUNCTIONS) >= 61
 
 
+def test_every_function_leapp_records_is_recorded() -> None:
+    ufuncs = words("""
+        add subtract multiply divide true_divide floor_divide power negative positive mod remainder
+        fmod absolute abs sign sqrt square exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin
+        arccos arctan arctan2 hypot sinh cosh tanh arcsinh arccosh arctanh floor ceil trunc rint
+        greater greater_equal less less_equal equal not_equal maximum minimum matmul logical_and
+        logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor invert left_shift
+        right_shift isnan isinf isfinite
+    """)
+    functions = words("""
+        clip sum prod mean std var min max argmin argmax cumsum cumprod all any concatenate stack
+        vstack hstack split array_split squeeze expand_dims reshape transpose swapaxes moveaxis flip
+        roll rot90 sort argsort where nonzero round around dot tensordot einsum trace diagonal tril
+        triu zeros_like ones_like full_like empty_like
+    """)
+    assert [name for name in ufuncs if getattr(np, name) not in array_table.UFUNCS] == []
+    assert [name for name in functions if getattr(np, name) not in array_table.FUNCTIONS] == []
+
+
+# --- random programs
+
+
+def program(seed: int) -> Case:
+    """Return a random program of views, writes and computations; its shapes come from the seed."""
+
+    def run(a: SimpleNamespace) -> Any:
+        random = np.random.default_rng(seed)
+        values = [a.x, a.y, a.m, a.t.astype(np.float64)]
+        for _ in range(12):
+            one, other = (values[int(random.integers(len(values)))] for _ in range(2))
+            values.append(STEPS[int(random.integers(len(STEPS)))](one, other, random))
+        return [value * 1 for value in values]
+
+    return run
+
+
+def random_key(shape: tuple[int, ...], random: np.random.Generator) -> tuple[Any, ...]:
+    def item(count: int) -> Any:
+        first, last = sorted(int(cut) for cut in random.integers(0, count + 1, 2))
+        return [
+            slice(None),
+            slice(None, None, -1),
+            slice(first, last),
+            slice(None, None, 2),
+            slice(last, None, -2),
+            slice(first, None),
+        ][int(random.integers(6))]
+
+    return tuple(item(count) for count in shape[: int(random.integers(len(shape) + 1))])
+
+
+def fitting(one: Any, other: Any) -> Any:
+    return other if other.shape == one.shape else other.sum()
+
+
+def write_part(one: Any, other: Any, random: np.random.Generator) -> Any:
+    key = random_key(one.shape, random)
+    one[key] = fitting(one[key], other) * 0.5
+    return one
+
+
+def add_in_place(one: Any, other: Any, random: np.random.Generator) -> Any:
+    part = one[random_key(one.shape, random)]
+    part += fitting(part, other) * 0.25
+    return part
+
+
+def write_masked(one: Any, other: Any, random: np.random.Generator) -> Any:
+    one[one > 0.5] *= 0.5
+    return one
+
+
+STEPS: list[Callable[[Any, Any, np.random.Generator], Any]] = [
+    lambda one, other, random: one[random_key(one.shape, random)],
+    lambda one, other, random: one[random_key(one.shape, random)],
+    lambda one, other, random: one.T,
+    lambda one, other, random: one.reshape(-1),
+    lambda one, other, random: np.flip(one, int(random.integers(one.ndim))),
+    lambda one, other, random: np.tanh(one) + fitting(one, other) * 0.1,
+    lambda one, other, random: np.concatenate([one, one[::-1]])[: one.shape[0] + 1],
+    lambda one, other, random: one.copy(),
+    write_part,
+    write_part,
+    add_in_place,
+    add_in_place,
+    write_masked,
+]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_program_of_views_and_writes_is_recorded(seed: int) -> None:
+    run_case(program(seed))
+
+
 @pytest.mark.parametrize("name", EXPRESSIONS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_the_caller_gets_numpys_bits_and_torch_the_computation(name: str) -> None:
@@ -491,3 +607,348 @@ def test_the_caller_gets_numpys_bits_and_torch_the_computation(name: str) -> Non
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_writes_are_recorded(statements: str) -> None:
     assert run_case(WRITES[statements]).escapes == []
+
+
+# --- what is not silent
+
+
+def run_here(statements: str, **values: Any) -> tuple[dict[str, Any], list[str]]:
+    """Run statements in a session on traced arrays; return their names and the escapes."""
+    with Session() as session:
+        space: dict[str, Any] = {"np": np, "torch": torch, "math": math}
+        space |= {name: arrays.trace_array(value) for name, value in values.items()}
+        exec(compile(statements, "user.py", "exec"), space)
+    return space, session.escapes
+
+
+VECTOR = np.array([0.5, -1.5, 2.5])
+MATRIX = np.array([[2.0, 1.0], [1.0, 3.0]])
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("np.linalg.eig(m)", "numpy.linalg.eig"),
+        ("np.linalg.qr(m)", "numpy.linalg.qr"),
+        ("np.histogram(x)", "numpy.histogram"),
+        ("np.histogram([x, x])", "numpy.histogram"),
+        ("np.convolve(x, x)", "numpy.convolve"),
+        ("np.spacing(x)", "numpy.spacing"),
+        ("np.frexp(x)", "numpy.frexp"),
+        ("np.add.reduceat(x, [0, 1])", "numpy.add.reduceat"),
+        ("np.multiply.at(x, [0], 2)", "numpy.multiply.at"),
+        ("np.put(x, [0], 1)", "numpy.put"),
+        ("np.fill_diagonal(m, 0)", "numpy.fill_diagonal"),
+        ("np.quantile(m, 0.5, axis=(0, 1))", "numpy.quantile"),
+        ("np.random.shuffle(x)", "numpy.random.shuffle"),
+        ("np.random.normal(x)", "numpy.random.normal"),
+        ("np.pad(x, 1, mode='edge')", "numpy.pad"),
+        ("np.sum(x, where=[True, False, True])", "numpy.sum"),
+        ("np.sum(x, initial=3.0)", "numpy.sum"),
+        ("np.add(x, 1, where=[True, False, True])", "numpy.add"),
+        ("np.nan_to_num(x, copy=False)", "numpy.nan_to_num"),
+        ("x.partition(1)", "numpy.ndarray.partition"),
+        ("x.put([0], 1)", "numpy.ndarray.put"),
+        ("x.flat", "numpy.ndarray.flat"),
+        ("x.view(np.int64)", "numpy.ndarray.view"),
+        ("x.resize(2)", "numpy.ndarray.resize"),
+        ("x.sum().as_integer_ratio()", "numpy.ndarray.as_integer_ratio"),
+        ("x.astype(str)", "numpy.ndarray.astype"),
+        ("x.reshape(3, 1, order='F')", "numpy.ndarray.reshape"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:'where' used without 'out'")
+def test_what_has_no_counterpart_is_refused_with_name_and_line(statement: str, name: str) -> None:
+    with pytest.raises(TraceError) as caught:
+        run_here(f"y = x\n{statement}", x=VECTOR.copy(), m=MATRIX.copy())
+    (found,) = caught.value.diagnostics
+    assert found.code == "VER0922"
+    assert found.message.startswith(name + " ")
+    assert found.location == "user.py:2"
+    assert found.hints
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["np.linalg.qr(c)", "np.histogram(c)", "np.fill_diagonal(c, 0)", "np.poly(c)"],
+)
+def test_constants_may_be_computed_with_anything(statement: str) -> None:
+    space, _ = run_here(f"c = np.ones((3, 3)); k = {statement}; y = x + c", x=VECTOR.copy())
+    plain: dict[str, Any] = {"np": np, "x": VECTOR.copy()}
+    exec(f"c = np.ones((3, 3)); k = {statement}; y = x + c", plain)
+    compare(plain["y"], arrays.plain(space["y"]), exact=True)
+
+
+def test_a_write_without_counterpart_into_a_constant_is_recorded() -> None:
+    run_case(case_of("r = np.zeros((4, 4)); np.fill_diagonal(r, 2); r = r * a.v"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "how"),
+    [
+        ("float(x[0])", "__float__"),
+        ("float(x.sum())", "__float__"),
+        ("int(x[1])", "__int__"),
+        ("bool(x[0] > 0)", "__bool__"),
+        ("1 if x.max() > 0 else 2", "__bool__"),
+        ("x[0].item()", "item"),
+        ("x.item(1)", "item"),
+        ("x.tolist()", "tolist"),
+        ("range(k[0])", "__index__"),
+        ("[1, 2, 3, 4][k[0]]", "__index__"),
+        ("x[: k[0]]", "__index__"),
+        ("math.sin(x[0])", "__float__"),
+        ("f'{x[0]:.2f}'", "__format__"),
+        ("round(x[0])", "__round__"),
+        ("0.5 in x", "__contains__"),
+        ("x.tobytes()", "tobytes"),
+        ("x.view(np.ndarray)", "view"),
+        ("x.data", "data"),
+        ("x.__array_interface__", "__array_interface__"),
+        ("np.allclose(x, 1.0)", "numpy.allclose"),
+        ("np.array_equal(x, [1.0])", "numpy.array_equal"),
+        ("hash(x[0])", "__hash__"),
+        ("x[x > 0].shape", "shape"),
+        ("len(x[x > 0])", "__len__"),
+        ("x[x > 0].size", "size"),
+        ("np.nonzero(x)[0].shape", "shape"),
+        ("np.shape(x[x > 0] * 2)", "numpy.shape"),
+        ("[v for v in x[x > 0]]", "__iter__"),
+    ],
+)
+def test_a_value_that_leaves_for_python_is_reported(statement: str, how: str) -> None:
+    space, escapes = run_here(f"r = {statement}", x=VECTOR.copy(), k=np.array([2]))
+    assert escapes == [how]
+    plain: dict[str, Any] = {"np": np, "math": math, "x": VECTOR.copy(), "k": np.array([2])}
+    exec(f"r = {statement}", plain)
+    if how not in ("data", "__array_interface__"):
+        assert np.array_equal(arrays.plain(space["r"]), plain["r"])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["p[0] = x[0]", "p[:] = [x[0], x[1], 0]", "np.exp([x[0], x[1]])", "sorted(x)"],
+)
+def test_a_scalar_that_compiled_code_reads_is_reported(statement: str) -> None:
+    old = np.zeros(3)
+    with Session() as session:
+        x = arrays.trace_array(VECTOR.copy())
+        exec(statement, {"np": np, "x": x, "p": old})
+    assert session.escapes
+
+
+@pytest.mark.parametrize(
+    "statement", ["str(x)", "repr(x)", "f'{x}'", "str(x[0])", "x.shape", "len(x)"]
+)
+def test_printing_and_shapes_are_no_escapes(statement: str) -> None:
+    space, escapes = run_here(f"r = {statement}", x=VECTOR.copy())
+    plain: dict[str, Any] = {"x": VECTOR.copy()}
+    exec(f"r = {statement}", plain)
+    assert (space["r"], escapes) == (plain["r"], [])
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "row = m[k[0]]; row += 1",
+        "row = m[k[0]]; row[0] = 1",
+        "row = m[k[0]]; m[0] = 5; y = row * 2",
+    ],
+)
+def test_a_view_at_a_traced_place_is_not_written_or_outdated(statements: str) -> None:
+    with pytest.raises(TraceError, match="a traced number picked"):
+        run_here(statements, m=MATRIX.copy(), k=np.array([0]))
+
+
+# --- the constructors
+
+
+def test_constructors_keep_identity() -> None:
+    with Session():
+        x = arrays.trace_array(VECTOR.copy())
+        assert np.asarray(x) is x
+        assert np.asanyarray(x) is x
+        assert np.asarray(x, dtype=np.float64) is x
+        assert np.array(x) is not x
+        assert not np.shares_memory(arrays.plain(np.array(x)), arrays.plain(x))
+        assert torch.from_numpy(x) is arrays.tensor_of(x)
+        assert torch.as_tensor(x) is arrays.tensor_of(x)
+        assert torch.tensor(x).data_ptr() != arrays.tensor_of(x).data_ptr()
+        assert torch.as_tensor(x, dtype=torch.float32).dtype == torch.float32
+        assert torch.tensor([x[0], x[1] * 2]).tolist() == [0.5, -3.0]
+        assert torch.tensor([x[0], 2.0]).dtype == torch.float64
+
+
+def test_a_scalar_is_a_traced_array_but_no_array() -> None:
+    with Session():
+        total = arrays.trace_array(VECTOR.copy()).sum()
+        assert isinstance(total, arrays.TracedArray)
+        assert not isinstance(total, np.ndarray)
+        assert arrays.tensor_of(total).shape == ()
+        assert (total.dtype, total.shape, total.ndim) == (np.float64, (), 0)
+        with pytest.raises(TypeError):
+            iter(total)
+
+
+def test_constructors_are_put_back_exactly() -> None:
+    names = [
+        (np, name) for name in words("array asarray asanyarray ascontiguousarray zeros full mean")
+    ]
+    names += [(torch, name) for name in words("from_numpy as_tensor tensor")]
+    before = [getattr(*name) for name in names]
+    arrays.install_patches()
+    arrays.install_patches()
+    assert all(getattr(*name) is not old for name, old in zip(names, before, strict=True))
+    arrays.remove_patches()
+    arrays.remove_patches()
+    assert [getattr(*name) for name in names] == before
+
+
+def test_arrays_of_libraries_and_other_dtypes_stay_plain() -> None:
+    with Session():
+        assert type(np.random.default_rng(0).normal(size=3)) is np.ndarray
+        assert type(np.array(["a"])) is np.ndarray
+        assert type(np.array([None])) is np.ndarray
+        assert arrays.is_traced(np.zeros(3))
+
+
+def test_scripting_works_in_a_session() -> None:
+    def scripted(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.tensor([1.0])
+
+    with Session():
+        found = torch.jit.script(scripted)
+    assert found(torch.zeros(1)).tolist() == [1.0]
+
+
+def test_torch_and_numpy_meet_in_torch() -> None:
+    tensor = torch.ones(3)
+    wanted = [tensor * VECTOR, tensor * VECTOR[0]]
+    with Session() as session:
+        x = arrays.trace_array(VECTOR.copy())
+        alias = arrays.tensor_of(x)
+        found = [tensor * x, tensor * x[0]]
+    assert all(isinstance(one, torch.Tensor) for one in found)
+    assert [one.dtype for one in found] == [one.dtype for one in wanted]
+    assert all(map(torch.equal, found, wanted))
+    again = session.log.replay({id(alias): alias * 2, id(tensor): tensor})
+    assert all(torch.equal(again(one), old * 2) for one, old in zip(found, wanted, strict=True))
+
+
+def test_a_tensor_as_an_array_shares_its_memory() -> None:
+    with Session():
+        tensor = torch.arange(4.0)
+        array = arrays.array_from_tensor(tensor)
+        array[1:] *= 2
+        assert arrays.tensor_of(array) is tensor
+    assert tensor.tolist() == [0, 2, 4, 6]
+
+
+def test_a_reversed_array_is_copied_where_one_tensor_must_stand_for_it() -> None:
+    with Session():
+        x = arrays.trace_array(VECTOR.copy())
+        back = arrays.forwards(x[::-1])
+        assert arrays.forwards(x) is x
+        assert arrays.tensor_of(back) is arrays.tensor_of(back)
+        assert arrays.tensor_of(back).tolist() == VECTOR[::-1].tolist()
+
+
+def test_an_untraced_name_of_traced_memory_is_traced() -> None:
+    mine = VECTOR.copy()
+    with Session() as session:
+        x = arrays.trace_array(mine)
+        alias = arrays.tensor_of(x)
+        y = arrays.tensor_of(np.zeros(3) + mine * x)
+    again = session.log.replay({id(alias): torch.full((3,), 3.0, dtype=torch.float64)})
+    assert again(y).tolist() == [9, 9, 9]
+
+
+def test_a_neighbour_of_traced_memory_is_a_constant() -> None:
+    table = np.arange(6.0).reshape(3, 2)
+    with Session() as session:
+        x = arrays.trace_array(table[:, 0])
+        alias = arrays.tensor_of(x)
+        y = arrays.tensor_of(x * table[:, 1])
+    again = session.log.replay({id(alias): torch.ones(3, dtype=torch.float64)})
+    assert again(y).tolist() == [1, 3, 5]
+
+
+def test_a_changed_constant_is_another_constant() -> None:
+    table = np.ones(3)
+    with Session() as session:
+        x = arrays.trace_array(VECTOR.copy())
+        alias = arrays.tensor_of(x)
+        first = arrays.tensor_of(x * table)
+        table[:] = 5
+        second = arrays.tensor_of(x * table)
+    again = session.log.replay({id(alias): torch.ones(3, dtype=torch.float64)})
+    assert (again(first).tolist(), again(second).tolist()) == ([1, 1, 1], [5, 5, 5])
+
+
+def test_a_wrong_entry_of_the_table_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(array_table.UFUNCS, np.sin, torch.cos)
+    with pytest.raises(TraceError, match=r"numpy\.sin gives other values"):
+        run_here("np.sin(x)", x=VECTOR.copy())
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array(["a"]),
+        np.array([1, None]),
+        np.ones(2, np.longdouble),
+        np.ones(2, ">f8"),
+        np.ma.masked_array([1.0, 2.0], [True, False]),
+    ],
+    ids=str,
+)
+def test_arrays_that_torch_cannot_hold_are_refused(array: Any) -> None:
+    with Session(), pytest.raises(TraceError, match="VER0922"):
+        arrays.trace_array(array)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        MATRIX[::-1],
+        MATRIX.T,
+        MATRIX[:, ::-1][:, :1],
+        np.broadcast_to(VECTOR, (2, 3)),
+        np.ones((0, 2)),
+    ],
+    ids=["reversed", "transposed", "reversed part", "broadcast", "empty"],
+)
+def test_arrays_of_any_layout_can_be_traced(array: Any) -> None:
+    with Session():
+        found = arrays.trace_array(array) * 2
+        assert arrays.tensor_of(found).tolist() == (array * 2).tolist()
+
+
+# --- after the session
+
+
+def test_after_the_session_arrays_are_plain() -> None:
+    with Session() as session:
+        x = arrays.trace_array(VECTOR.copy())
+        total = x.sum()
+    calls = len(session.log.calls)
+    x[0] = 9
+    x += 1
+    x.sort()
+    assert type(x * 2) is np.ndarray
+    assert type(x[0]) is np.float64
+    assert type(np.sin(x)) is np.ndarray
+    assert type(x.reshape(3, 1)) is np.ndarray
+    assert type(x.T) is np.ndarray
+    assert type(total + 1) is np.float64
+    assert float(total) == 1.5
+    assert x.tolist() == [-0.5, 3.5, 10]
+    assert np.histogram(x)[0].sum() == 3
+    assert (len(session.log.calls), session.escapes) == (calls, [])
+
+
+def test_a_user_error_is_numpys_error() -> None:
+    with Session(), pytest.raises(ValueError, match="could not be broadcast"):
+        arrays.trace_array(VECTOR.copy()) + np.ones(2)
+    with Session(), pytest.raises(IndexError):
+        arrays.trace_array(VECTOR.copy())[7]

@@ -94,8 +94,9 @@ def test_a_script_runs_with_its_arguments_and_its_folder(tmp_path: Path) -> None
         "import sys, leapp, beside\n"
         "print(__name__, sys.argv, beside.NAME, type(leapp).__module__)\n"
     )
-    found = output("", "-m", "veracity.leapp", str(script), "--flag", "1")
-    assert found == f"__main__ ['{script}', '--flag', '1'] neighbour veracity.leapp"
+    done = run("", "-m", "veracity.leapp", str(script), "--flag", "1")
+    assert done.stdout == f"__main__ ['{script}', '--flag', '1'] neighbour veracity.leapp\n"
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(("arguments", "code"), [([], 2), (["missing.py"], 2), (["--help"], 0)])
@@ -103,3 +104,32 @@ def test_a_wrong_command_line_says_how_it_is_used(arguments: list[str], code: in
     done = run("", "-m", "veracity.leapp", *arguments)
     assert done.returncode == code
     assert "usage: python -m veracity.leapp SCRIPT" in done.stderr
+
+
+def test_an_unchanged_script_exports_with_veracity(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import sys
+            import leapp
+            import torch
+            from leapp import annotate
+            from leapp.utils.enums import InputKindEnum
+            from leapp.utils.tensor_description import TensorSemantics
+
+            leapp.start("graph", save_path=sys.argv[1])
+            semantics = TensorSemantics("x", torch.ones(1, 3), InputKindEnum.JOINT_POSITION)
+            x = annotate.input_tensors("double", semantics)
+            annotate.output_tensors("double", {"y": x * 2}, export_with="jit")
+            leapp.stop()
+            assert leapp.compile_graph(visualize=False) == {"double": True}
+            manager = leapp.InferenceManager(sys.argv[1] + "/graph/graph.yaml")
+            print(manager.run_policy({"double/x": torch.full((1, 3), 4.0)})["double/y"].tolist())
+            """
+        )
+    )
+    found = output("", "-m", "veracity.leapp", str(script), str(tmp_path))
+    assert found == "[[8.0, 8.0, 8.0]]"
+    assert "veracity version" in (tmp_path / "graph/graph.yaml").read_text()
+    assert "kind: state/joint/position" in (tmp_path / "graph/graph.yaml").read_text()

@@ -27,11 +27,14 @@ def write_bundle(
     outputs.
 
     Args:
-        folder: Where the bundle goes; its name is the bundle's name. An old bundle is replaced.
-        nodes: In the order in which they run. Each has `name`, `model` (a path) and, optionally,
-            `backend` (else taken from the file name), `inputs` and `outputs`. A port has `name`
-            and optionally `dtype`, `shape`, `kind`, `element_names`, `temporal_period_ms`. ONNX
-            models say their ports, dtypes and shapes themselves; other models do not.
+        folder: Where the bundle goes; its name is the bundle's name. An old bundle is replaced; a
+            folder with files of others is refused.
+        nodes: In the order in which they run. Each has `name`, `model` (a path; external data of
+            ONNX models is copied along; without it the node is only described) and, optionally,
+            `backend` (else taken from the file name), `inputs`, `outputs` and `parameters`. A port
+            has `name` and optionally `dtype`, `shape`, `kind`, `element_names`,
+            `temporal_period_ms` and `extra`. ONNX models say their ports, dtypes and shapes
+            themselves; other models do not.
         data_flow: Edges within a step, `{"node/output": ["node/input", ...]}`.
         feedback_flow: Edges into the next step, written likewise.
         outputs: Outputs that feed other nodes and are wanted outside as well, `["node/output"]`.

@@ -72,7 +72,7 @@ _COMPUTES = frozenset(
 def makes_memory(call: Call) -> bool:
     """Tell whether the results of a call certainly do not share memory with its arguments."""
     operation = identify(call.func)
-    if operation.kind == "getter" or _may_write(call, operation.name):
+    if operation.kind == "getter" or may_write(call):
         return False
     return operation.name in _COMPUTES or _schemas_promise_new(_plain_name(operation.name))
 
@@ -84,18 +84,21 @@ def returns_its_first_argument(call: Call) -> bool:
     return bool(call.args) and (in_place_operator or (name.endswith("_") and name[-2:] != "__"))
 
 
-def _may_write(call: Call, name: str) -> bool:
-    """Tell whether a call may hand on what it wrote: in-place names, `out=`, `inplace=True`."""
+def may_write(call: Call) -> bool:
+    """Tell whether a call may write: by its name, by assignment, `out=`, `inplace`, `training`."""
+    name = identify(call.func).name
     return (
         returns_its_first_argument(call)
+        or name == "__setitem__"
         or "out" in call.kwargs
         or (not name.startswith("__") and any(value is True for value in _flags(call)))
     )
 
 
 def _flags(call: Call) -> list[Any]:
-    """Return the values that could be `inplace`: only the Python functions of torch.nn have it."""
-    if getattr(call.func, "__module__", None) != "torch.nn.functional":
+    """Return what could be `inplace`, or `training` of a normalisation."""
+    own = getattr(call.func, "__module__", None) == "torch.nn.functional"
+    if not own and "_norm" not in identify(call.func).name:
         return []
     return [*call.args, *call.kwargs.values()]
 

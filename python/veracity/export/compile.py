@@ -43,6 +43,15 @@ class CompileResult(dict[str, bool]):
         self.diagnostics = diagnostics
 
 
+_NOTHING = Diagnostic(
+    "VER0326",
+    "warning",
+    "nothing was recorded, so no bundle is written",
+    "",
+    ("annotate between start() and stop(), and run the annotated code there",),
+)
+
+
 @dataclass
 class _Outcome:
     """What happened to a recording so far."""
@@ -89,7 +98,8 @@ def compile_recording(
         dry_run: Describe the nodes without exporting; `None` keeps what the session says.
 
     Returns:
-        The verdict of each node, or `True` when nothing was checked on purpose.
+        The verdict of each node, or `True` when nothing was checked on purpose. Without any node
+        there is no verdict and no bundle: LEAPP writes one that nothing can run.
     """
     if graph_configs is not None and not isinstance(graph_configs, GraphConfigs):
         kind = type(graph_configs).__name__
@@ -101,11 +111,14 @@ def compile_recording(
         outcome = _Outcome(recording, found=list(recording.diagnostics))
         checks = validate and not recording.dry_run
         tolerance = Tolerance(rtol, atol, equal_nan)
-        with tempfile.TemporaryDirectory(prefix="veracity-") as folder:
-            _make(outcome, Path(folder), log)
-            if checks:
-                _check(outcome, tolerance, log)
-            _write(outcome, Path(folder), graph_configs, log)
+        if recording.nodes:
+            with tempfile.TemporaryDirectory(prefix="veracity-") as folder:
+                _make(outcome, Path(folder), log)
+                if checks:
+                    _check(outcome, tolerance, log)
+                _write(outcome, Path(folder), graph_configs, log)
+        else:
+            outcome.found.append(_NOTHING)
         if visualize:
             log.detail("no picture is drawn: this version has no drawing")
         _tell(outcome, log)

@@ -30,6 +30,15 @@ def build(program: Slice, output_names: list[str]) -> fx.GraphModule:
     return _Builder(program).build()
 
 
+def writes(module: fx.GraphModule) -> bool:
+    """Tell whether a module writes into tensors that it made; never wrong when it says no."""
+    return any(node.meta.get(_WRITES, False) for node in module.graph.nodes)
+
+
+#: Key of `fx.Node.meta` of calls that write, or may write.
+_WRITES = "veracity_writes"
+
+
 class _Builder:
     """Holds what is known while a graph grows."""
 
@@ -41,7 +50,9 @@ class _Builder:
         self.used = set(_used_refs(program))
         #: Values whose memory may be that of an input or a constant.
         self.borrowed: set[fx.Node] = set()
+        #: What is being added: the user's line, and the name of what was called there.
         self.location = ""
+        self.called = ""
 
     def build(self) -> fx.GraphModule:
         self._add_inputs()
@@ -107,7 +118,9 @@ class _Builder:
                 "make it dense with to_dense() before the node uses it",
             )
         name = f"constant_{len(list(self.root.buffers()))}"
-        self.root.register_buffer(name, tensor.detach().contiguous())
+        value = tensor.detach().contiguous()
+        # Exporters make views of weights, which inference mode forbids on its own tensors.
+        self.root.register_buffer(name, value.clone() if value.is_inference() else value)
         return self.graph.get_attr(name)
 
     def _define(self, ref: Ref, node: fx.Node, *, copy: bool = False, fresh: bool = False) -> None:
@@ -135,9 +148,11 @@ class _Builder:
     def _add_call(self, number: int, call: Call) -> None:
         if _assigns_itself(call, self.program):
             return
+        self.called = lowering.identify(call.func).name
         args = tuple(self._argument(value) for value in call.args)
         kwargs = {key: self._argument(value) for key, value in call.kwargs.items()}
         result = self._note(lowering.lower(self.graph, call.func, args, kwargs, call.location))
+        result.meta[_WRITES] = aliasing.may_write(call)
         borrowed = self._may_borrow(call, args, kwargs)
         for position, path in enumerate(call.outputs):
             ref = Ref("step", number, position)
@@ -170,7 +185,7 @@ class _Builder:
             return slice(*map(self._argument, (value.start, value.stop, value.step)))
         if isinstance(value, np.ndarray):
             return self._note(self._constant(torch.from_numpy(value.copy())))
-        return lowering.literal(value, self.location)
+        return lowering.literal(value, self.called, self.location)
 
     def _value(self, ref: Ref) -> fx.Node:
         try:

@@ -99,22 +99,22 @@ def _tensor_methods() -> dict[Callable[..., Any], str]:
     return found
 
 
-def literal(value: Any, location: str) -> Any:
+def literal(value: Any, called: str, location: str) -> Any:
     """Return an argument that is neither tensor nor container in a form that a graph can hold."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, enum.Enum):
-        return literal(value.value, location)
+        return literal(value.value, called, location)
     if isinstance(value, _PLAIN_TYPES):
         return value
     if callable(value):
         raise unsupported(
-            f"a call takes the Python function {getattr(value, '__name__', value)!r}",
+            f"{called} takes the Python function {getattr(value, '__name__', value)!r}",
             location,
             "write branches with torch.where and unroll loops, so that only tensors are passed",
         )
     raise unsupported(
-        f"a call takes a {type(value).__module__}.{type(value).__qualname__}", location
+        f"{called} takes a {type(value).__module__}.{type(value).__qualname__}", location
     )
 
 
@@ -291,6 +291,22 @@ def detached(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach()
 
 
+def reversed_dimensions(tensor: torch.Tensor) -> torch.Tensor:
+    """Stand for `.T`."""
+    return tensor.permute(tuple(reversed(range(tensor.dim()))))
+
+
+def transposed(tensor: torch.Tensor) -> torch.Tensor:
+    """Stand for `.mT`."""
+    return tensor.transpose(-2, -1)
+
+
+def adjoint(tensor: torch.Tensor) -> torch.Tensor:
+    """Stand for `.mH` and `.H`."""
+    turned = tensor if tensor.dim() == 0 else tensor.transpose(-2, -1)
+    return turned.conj() if tensor.is_complex() else turned
+
+
 def converted(tensor: torch.Tensor, dtype: Any = None, *_: Any, **__: Any) -> torch.Tensor:
     """Do what `Tensor.type` does, for dtypes and for names such as `"torch.FloatTensor"`."""
     if isinstance(dtype, str):
@@ -407,6 +423,10 @@ _REPLACED: dict[Operation, Callable[..., Any]] = {
     _method("__getitem__"): getitem,
     _method("__setitem__"): setitem,
     Operation("getter", "data"): detached,
+    Operation("getter", "T"): reversed_dimensions,
+    Operation("getter", "mT"): transposed,
+    Operation("getter", "H"): adjoint,
+    Operation("getter", "mH"): adjoint,
 }
 
 _NO_GRADIENTS = (
@@ -419,6 +439,8 @@ _REFUSED: dict[Operation, str] = {
     Operation("getter", "grad"): _NO_GRADIENTS,
     _method("set_"): _NO_MEMORY_TRICKS,
     _method("resize_"): _NO_MEMORY_TRICKS,
+    _function("set_"): _NO_MEMORY_TRICKS,
+    _function("resize_"): _NO_MEMORY_TRICKS,
     _method("to_sparse"): "keep the tensor dense",
     _method("to_sparse_csr"): "keep the tensor dense",
     _function("sparse_coo_tensor"): "keep the tensor dense",

@@ -6,6 +6,7 @@ that are only described. All nodes are tried before anything is refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,11 +49,18 @@ def make_models(nodes: list[Node], folder: Path, log: ExportLog, progress: Progr
     """Export every node into `folder`. Refused with the reasons of all that cannot be exported."""
     made: list[Made] = []
     found: list[Diagnostic] = []
+    known: dict[tuple[int, str | None], Made] = {}
     for number, node in enumerate(nodes):
+        # Generated nodes of one edge have the very same program: one model does for all.
+        program = (id(node.slice), node.export_with)
+        if program in known:
+            made.append(replace(known[program], node=node))
+            continue
         progress.step(f"exporting {node.name} ({node.export_with or 'no exporter'})")
         try:
-            # A folder each: names of nodes may differ in case only.
-            made.append(_make(node, folder / str(number), log))
+            stem = _stem(node.name, number, {one.node.name for one in made})
+            made.append(_make(node, folder / stem, log))
+            known[program] = made[-1]
         except VeracityError as refusal:
             found += refusal.diagnostics
     if any(finding.severity == "error" for finding in found):
@@ -65,13 +73,19 @@ def describe_only(node: Node) -> Made:
     return Made(node, None, node.inputs)
 
 
-def _make(node: Node, folder: Path, log: ExportLog) -> Made:
+def _stem(name: str, number: int, others: set[str]) -> str:
+    """Return a name for files: the node's own, which external data keeps, where that is safe."""
+    taken = {other.casefold() for other in others}
+    plain = re.fullmatch(r"[A-Za-z0-9_][\w.-]*", name, re.ASCII) and len(name) < 100
+    return name if plain and name.casefold() not in taken else f"{number}-"
+
+
+def _make(node: Node, stem: Path, log: ExportLog) -> Made:
     if not node.traced:
         return describe_only(node)
     if node.export_with is None:
         return _adopt(node, log)
-    folder.mkdir()
-    return _export(node, node.export_with, folder, log)
+    return _export(node, node.export_with, stem, log)
 
 
 def _adopt(node: Node, log: ExportLog) -> Made:
@@ -85,7 +99,7 @@ def _adopt(node: Node, log: ExportLog) -> Made:
     return Made(node, Exported(model.path, model.backend, inputs, outputs), node.inputs)
 
 
-def _export(node: Node, backend: str, folder: Path, log: ExportLog) -> Made:
+def _export(node: Node, backend: str, stem: Path, log: ExportLog) -> Made:
     from veracity.export import backends, graph
 
     inputs = _used_inputs(node)
@@ -94,7 +108,8 @@ def _export(node: Node, backend: str, folder: Path, log: ExportLog) -> Made:
     module = graph.build(_with_static_outputs(node), output_names)
     examples = [node.samples[0].inputs[name] for name in input_names]
     ports = backends.Ports(node.name, input_names, output_names, examples)
-    path = folder / f"model{backends.find(backend, location=node.location).extension}"
+    extension = backends.find(backend, location=node.location).extension
+    path = stem.with_name(stem.name + extension)
     made = backends.export(backend, module, ports, path, node.backend_params)
     for note in made.notes:
         log.note(f"{node.name}: {note}")

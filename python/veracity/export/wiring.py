@@ -157,14 +157,18 @@ class _Wirer:
             self._wiring.data_flow.append((edge.source, edge.target))
             return
         source, ticks = edge.source, edge.delay
+        program = Slice(inputs=[InputUse(_HELD, False)], outputs=[Ref("input", 0)])
         # Values that are read first come first in `initial`; the chain is built from its source.
         firsts = list(reversed(edge.initial[:ticks]))
         if self._position[edge.source[0]] < self._position[edge.target[0]]:
-            held = self._generate(edge, "after")
+            held = self._generate(edge, "after", program)
             self._wiring.data_flow.append((source, (held.name, _HELD)))
             source = (held.name, _RELEASED)
         for first in range(ticks - 1):
-            before, after = self._generate(edge, "before"), self._generate(edge, "after")
+            before, after = (
+                self._generate(edge, "before", program),
+                self._generate(edge, "after", program),
+            )
             self._feed_back(source, (before.name, _HELD), firsts[first : first + 1])
             self._wiring.data_flow.append(((before.name, _RELEASED), (after.name, _HELD)))
             source = (after.name, _RELEASED)
@@ -175,9 +179,10 @@ class _Wirer:
         if first and not self._dry_run:
             self._wiring.initial[target] = first[0]
 
-    def _generate(self, edge: Edge, side: str) -> Node:
+    def _generate(self, edge: Edge, side: str, program: Slice) -> Node:
         consumer, producer = self._nodes[edge.target[0]], self._nodes[edge.source[0]]
-        node = _pass_through(self._free_name(edge.target), edge.target[1], consumer, producer)
+        name = self._free_name(edge.target)
+        node = _pass_through(name, edge.target[1], consumer, producer, program)
         (self._before if side == "before" else self._after).setdefault(consumer.name, []).append(
             node
         )
@@ -192,7 +197,9 @@ class _Wirer:
         return name
 
 
-def _pass_through(name: str, port_name: str, consumer: Node, producer: Node) -> Node:
+def _pass_through(
+    name: str, port_name: str, consumer: Node, producer: Node, program: Slice
+) -> Node:
     """Return a node whose output is its input, exported as its consumer is."""
     like = _port(consumer.inputs, port_name)
     if like is None:
@@ -207,7 +214,7 @@ def _pass_through(name: str, port_name: str, consumer: Node, producer: Node) -> 
         outputs=[Port(_RELEASED, like.dtype, like.shape)],
         states={},
         static_outputs={},
-        slice=Slice(inputs=[InputUse(_HELD, False)], outputs=[Ref("input", 0)]),
+        slice=program,
         export_with=(consumer.export_with or producer.export_with or "jit") if has_model else None,
         backend_params={},
         samples=[Sample({_HELD: value}, {_RELEASED: value}) for value in samples],

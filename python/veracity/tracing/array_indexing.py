@@ -95,7 +95,7 @@ def _part(self: Any, items: list[Any], expected: Any) -> Any:
     got = state.tensor[key]
     if isinstance(expected, numpy.generic):
         return own(torch.clone(got), expected, state.memory.derived)
-    if not same_place(numpy.flip(expected, reversed_axes), got):
+    if not same_place(numpy.flip(expected, reversed_axes) if reversed_axes else expected, got):
         return wrap(expected, shown(expected, state))
     return wrap(expected, State(got, reversed_axes, state.memory, state.ragged))
 

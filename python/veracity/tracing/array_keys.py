@@ -134,14 +134,12 @@ def advanced_key(items: list[Any], tensor_of: Callable[[Any], torch.Tensor]) -> 
 
 def _spread_integers(key: list[Any], picks: list[int], tensors: list[torch.Tensor]) -> int | None:
     """Make every pick an index array of rank 1 or more; return the axis that this adds."""
-    shape = numpy.broadcast_shapes(*[tuple(one.shape) for one in tensors])
-    single = not shape
-    sizes = shape or (1,)
+    single = all(one.dim() == 0 for one in tensors)
     for place in picks:
         pick = key[place]
         if not isinstance(pick, torch.Tensor):
-            key[place] = torch.full(sizes, pick, dtype=torch.int64)
-        elif single:
+            key[place] = torch.full((1,), pick, dtype=torch.int64)
+        elif pick.dim() == 0:
             key[place] = pick.reshape(1)
     if not single:
         return None

@@ -81,12 +81,14 @@ def perform(
         got = _with_torch(expression, expected, args, kwargs)
         ragged = ragged or any(state_of(one).ragged for one in operands)
         return settle(name, expected, got, operands, derived, ragged)
-    except VeracityError:
-        raise
     except Exception as error:
         if derived:
-            raise refusal(name, first_line(error)) from error
-        return _constants_in(expected)
+            raise _told(name, error) from error
+        return _constants_in(expected, operands)
+
+
+def _told(name: str, error: Exception) -> VeracityError:
+    return error if isinstance(error, VeracityError) else refusal(name, first_line(error))
 
 
 def _with_torch(
@@ -107,14 +109,22 @@ def _result_dtype(expected: Any) -> torch.dtype | None:
     return torch_dtype(expected.dtype) if hasattr(expected, "dtype") else None
 
 
-def _constants_in(expected: Any) -> Any:
-    return map_leaves(expected, constant_array)
+def _constants_in(expected: Any, operands: list[Any]) -> Any:
+    """Return what was computed from constants as constants; a view of one stays its view."""
+
+    def constant(value: Any) -> Any:
+        for one in operands if type(value) is numpy.ndarray else ():
+            if is_array(one) and overlap(value, plain_array(one)):
+                return wrap(value, shown(value, state_of(one)))
+        return constant_array(value)
+
+    return map_leaves(expected, constant)
 
 
 def _without_torch(operands: list[Any], compute: Callable[[], Any]) -> Any:
     """Compute with constants only; what was written into them is recorded as one write."""
     before = [plain_array(one).copy() for one in operands]
-    result = _constants_in(compute())
+    result = compute()
     for one, old in zip(operands, before, strict=True):
         now = plain_array(one)
         if now.tobytes() != old.tobytes():
@@ -122,7 +132,7 @@ def _without_torch(operands: list[Any], compute: Callable[[], Any]) -> Any:
             with arrays.pause():
                 now[...] = old
             write(one, new_constant(new))
-    return result
+    return _constants_in(result, operands)
 
 
 def settle(
@@ -140,15 +150,19 @@ def settle(
     if not isinstance(expected, numpy.ndarray | numpy.generic):
         raise Unmapped(f"its result is a {type(expected).__name__}")
     got = cast(got, torch_dtype(expected.dtype))
-    if arrays.shape_of(got) != expected.shape:
-        raise Unmapped(f"torch gives the shape {arrays.shape_of(got)}, NumPy {expected.shape}")
+    array = array_of(got)
+    if array.shape != expected.shape:
+        raise Unmapped(f"torch gives the shape {array.shape}, NumPy {expected.shape}")
     if isinstance(expected, numpy.ndarray):
         for one in operands:
             if type(one) is not TracedScalar and overlap(expected, plain_array(one)):
                 return _settle_view(expected, got, state_of(one))
-    _check(name, expected, got, operands)
-    owned = own(_laid_out(_apart(got, operands), expected), expected, derived, ragged)
-    return owned
+    if not _close(expected, array, operands):
+        raise _other_values(name)
+    if not _stands_alone(got, array, operands):
+        got = torch.clone(got.detach()).contiguous()
+        array = array_of(got)
+    return own(_laid_out(got, array, expected), expected, derived, ragged)
 
 
 def _settle_view(expected: Any, got: torch.Tensor, source: State) -> Any:
@@ -157,23 +171,18 @@ def _settle_view(expected: Any, got: torch.Tensor, source: State) -> Any:
     return wrap(expected, shown(expected, source))
 
 
-def _apart(got: torch.Tensor, operands: list[Any]) -> torch.Tensor:
-    """Return a result on memory of its own, as NumPy's is."""
+def _stands_alone(got: torch.Tensor, array: Any, operands: list[Any]) -> bool:
+    """Whether a result has memory of its own, as NumPy's has, with one place for each element."""
     with arrays.pause():
-        array = torch.Tensor.numpy(got.detach().resolve_conj().resolve_neg())
-        shared = any(overlap(array, array_of(state_of(one))) for one in operands)
-        shared = shared or got.is_conj() or got.is_neg() or got.requires_grad
-        shared = shared or any(
-            count > 1 and stride == 0
-            for count, stride in zip(array.shape, array.strides, strict=True)
-        )
-    return torch.clone(got.detach()).contiguous() if shared else got
+        lazy = got.is_conj() or got.is_neg() or got.requires_grad
+    repeats = any(
+        count > 1 and stride == 0 for count, stride in zip(array.shape, array.strides, strict=True)
+    )
+    return not (lazy or repeats or any(overlap(array, state_of(one).array) for one in operands))
 
 
-def _laid_out(got: torch.Tensor, expected: Any) -> torch.Tensor:
+def _laid_out(got: torch.Tensor, array: Any, expected: Any) -> torch.Tensor:
     """Return a result whose axes lie in memory in NumPy's order: views of it depend on that."""
-    with arrays.pause():
-        array = torch.Tensor.numpy(got)
     if isinstance(expected, numpy.generic) or same_strides(expected, array):
         return got
     order = sorted(range(expected.ndim), key=lambda axis: -abs(expected.strides[axis]))
@@ -185,20 +194,14 @@ def own(got: torch.Tensor, expected: Any, derived: bool, ragged: bool = False) -
     """Return NumPy's result in the memory of torch's, which nobody else has."""
     state = State(got, (), Memory(derived), ragged and expected.ndim > 0)
     with arrays.pause():
-        array = torch.Tensor.numpy(got)
-        array[...] = expected
+        state.array[...] = expected
     if isinstance(expected, numpy.generic):
         return TracedScalar(expected, state)
-    return wrap(array, state)
+    return wrap(state.array, state)
 
 
-def _check(name: str, expected: Any, got: torch.Tensor, operands: list[Any]) -> None:
-    """Refuse when torch computed something else; how close it must be depends on the dtype."""
-    with arrays.pause():
-        array = torch.Tensor.numpy(got.detach().resolve_conj().resolve_neg())
-    if _close(expected, array, operands):
-        return
-    raise refuse(
+def _other_values(name: str) -> VeracityError:
+    return refuse(
         "VER0922",
         f"{name} gives other values in torch than in NumPy for these operands",
         location=arrays.user_location(),
@@ -206,28 +209,28 @@ def _check(name: str, expected: Any, got: torch.Tensor, operands: list[Any]) -> 
     )
 
 
+# Held from before a session puts its own in their places.
+_allclose = numpy.allclose
+
+
 def _close(expected: Any, got: Any, operands: list[Any]) -> bool:
-    if expected.dtype.kind not in "fc" or expected.size == 0:
-        return bool(numpy.array_equal(expected, got))
+    """Whether torch computed the same; how close it must be depends on the dtype."""
+    if bool((expected == got).all()):
+        return True
+    if expected.dtype.kind not in "fc":
+        return False
     precision = float(numpy.finfo(expected.dtype).eps)
-    plain = [plain_array(one) for one in operands]
+    read = [plain_array(one) for one in operands]
     # Sums may cancel, so the size of what was summed counts too.
-    scale = max((_magnitude(one) * max(1, one.size // expected.size) for one in plain), default=0)
+    scale = max((_magnitude(one) * max(1, one.size // expected.size) for one in read), default=0)
+    atol = 8 * precision * max(scale, _magnitude(expected))
     with numpy.errstate(all="ignore"):
-        return bool(
-            numpy.allclose(
-                got,
-                expected,
-                rtol=precision**0.6,
-                atol=8 * precision * max(scale, _magnitude(expected)),
-                equal_nan=True,
-            )
-        )
+        return bool(_allclose(got, expected, precision**0.6, atol, equal_nan=True))
 
 
 def _magnitude(array: Any) -> float:
     with numpy.errstate(all="ignore"):
-        sizes = numpy.abs(new_array(array, numpy.complex128))
+        sizes = numpy.absolute(new_array(array, numpy.complex128))
         finite = sizes[numpy.isfinite(sizes)]
     return float(finite.max()) if finite.size else 0.0
 
@@ -236,7 +239,8 @@ def constant_array(value: Any) -> Any:
     """Return a new array as a traced one that holds a constant, so that writes to it are seen."""
     if type(value) is not numpy.ndarray or value.dtype not in array_table.DTYPES:
         return value
-    return own(_laid_out(new_constant(value), value), value, derived=False)
+    constant = new_constant(value)
+    return own(_laid_out(constant, array_of(constant), value), value, derived=False)
 
 
 # ------------------------------------------------------------------------------------------ writes
@@ -246,16 +250,16 @@ def write(target: Any, value: torch.Tensor) -> None:
     """Write a tensor over all of a traced array, in the eyes of the recorder."""
     state = state_of(target)
     if state.reversed_axes:
-        value = torch.flip(value.expand(arrays.shape_of(state.tensor)), state.reversed_axes)
+        value = torch.flip(value.expand(state.array.shape), state.reversed_axes)
     state.tensor.copy_(value)
 
 
 def overlay(name: str, target: Any, expected: Any, operands: list[Any]) -> None:
     """Put NumPy's values where torch has just written its own."""
-    plain = plain_array(target)
-    agreed = _close(expected, plain, operands)
+    array = plain_array(target)
+    agreed = _close(expected, array, operands)
     with arrays.pause():
-        plain[...] = expected
+        array[...] = expected
     if not agreed:
         raise refusal(name, "torch and NumPy wrote different values")
 
@@ -268,7 +272,9 @@ def _traced_target(target: Any) -> Any:
     if known is not None:
         return wrap(target, shown(target, known))
     traced = trace_array(target)
-    kept_memories.append(state_of(traced).memory)
+    memory = state_of(traced).memory
+    memory.derived = False  # until something is written
+    kept_memories.append(memory)
     return traced
 
 
@@ -282,33 +288,25 @@ def _perform_into(
 ) -> Any:
     """Perform an operation that writes its result into arrays of the caller."""
     targets = out if isinstance(out, tuple) else (out,)
-    if any(not isinstance(one, numpy.ndarray) for one in targets):
-        raise refusal(name, "all results must be written, or none")
-    for one in traced_in(targets):
-        if state_of(one).memory.frozen is not None:
-            raise refusal(name, "it writes into a part that a traced number picked")
-    if any(not one.flags.writeable for one in targets):
-        raise ValueError("output array is read-only")
+    _check_writable(name, targets)
     operands = traced_in(args, kwargs)
     derived = any(state_of(one).memory.derived for one in (*operands, *traced_in(targets)))
     if expression is None and derived:
         raise refusal(name, "it is not in the table")
     into = tuple(plain(one).copy() for one in targets)
-    mask = kwargs.get("where", True)
     expected = reference(
         *plain(args), **plain(kwargs), out=into if isinstance(out, tuple) else into[0]
     )
     each = expected if isinstance(expected, tuple) else (expected,)
-    kwargs.pop("where", None)
+    # Only of an elementwise operation the mask says what is written.
+    mask = kwargs.pop("where", True) if isinstance(reference, numpy.ufunc) else True
     try:
         got = _with_torch(expression or never, expected, args, kwargs)
         results = got if isinstance(got, tuple) else (got,)
-    except VeracityError:
-        raise
     except Exception as error:
         if derived:
-            raise refusal(name, first_line(error)) from error
-        results = tuple(new_constant(one) for one in each)
+            raise _told(name, error) from error
+        mask, results = True, tuple(new_constant(one) for one in each)
     written = []
     for target, value, wanted in zip(targets, results, each, strict=True):
         traced = _traced_target(target)
@@ -316,8 +314,17 @@ def _perform_into(
         state_of(traced).memory.derived |= derived
         write(traced, cast(value, torch_dtype(wanted.dtype)))
         overlay(name, traced, wanted, operands)
-        written.append(target if is_array(target) else traced)
+        written.append(traced)
     return tuple(written) if isinstance(expected, tuple) else written[0]
+
+
+def _check_writable(name: str, targets: tuple[Any, ...]) -> None:
+    if any(not isinstance(one, numpy.ndarray) for one in targets):
+        raise refusal(name, "all results must be written, or none")
+    if any(state_of(one).memory.frozen is not None for one in traced_in(targets)):
+        raise refusal(name, "it writes into a part that a traced number picked")
+    if any(not one.flags.writeable for one in targets):
+        raise ValueError("output array is read-only")
 
 
 # --------------------------------------------------------------------------------- lists of scalars

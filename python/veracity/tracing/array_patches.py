@@ -1,9 +1,11 @@
-"""Constructors of NumPy and torch that keep traced arrays traced, for the time of a session.
+"""Functions of NumPy and torch that keep traced arrays traced, for the time of a session.
 
-`numpy.asarray` drops subclasses and `torch.from_numpy` makes an alias that nobody sees, so both get
-a replacement. New arrays (`numpy.zeros` and its kin) become traced arrays that hold constants:
-only so can a later `out[0] = x[0]` be recorded. Libraries that fill arrays for themselves get plain
-ones.
+- `numpy.asarray` drops subclasses, and `torch.from_numpy` makes an alias that nobody sees.
+- Every function of NumPy asks a traced array to compute, but not one in a list: lists are made
+  arrays before NumPy sees them. (Ufuncs cannot be replaced: traced arrays in a list that only a
+  ufunc sees are constants.)
+- New arrays (`numpy.zeros` and its kin) become traced arrays that hold constants: only so can a
+  later `out[0] = x[0]` be recorded. Libraries that fill arrays for themselves get plain ones.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy
 import torch
 
 from veracity.tracing import arrays
-from veracity.tracing.array_operations import constant_array, perform
+from veracity.tracing.array_operations import array_of_items, constant_array, perform
 from veracity.tracing.array_table import cast, words
 
 _MAKERS = words("zeros ones empty full eye identity arange linspace")
@@ -28,6 +30,9 @@ _LIBRARIES = frozenset(
         "numpy torch scipy pandas matplotlib PIL onnx onnxruntime onnxscript safetensors veracity"
     )
 )
+
+# TorchScript knows `torch.tensor` by its identity; it must know the replacement too.
+_scriptable: dict[int, str | None] = torch.jit._builtins._get_builtin_table()
 
 _originals: dict[tuple[Any, str], Any] = {}
 
@@ -40,6 +45,13 @@ def install() -> None:
         _replace(numpy, name, _converter)
     for name in _MAKERS:
         _replace(numpy, name, _maker)
+    for module in (numpy, numpy.linalg, numpy.fft):
+        for name, function in list(vars(module).items()):
+            if hasattr(function, "_implementation") and (module, name) not in _originals:
+                _replace(module, name, _taking_lists)
+    for name, function in list(vars(numpy.random).items()):
+        if callable(function) and not isinstance(function, type) and not name.startswith("_"):
+            _replace(numpy.random, name, _refusing)
     _replace(torch, "from_numpy", _from_numpy)
     _replace(torch, "as_tensor", functools.partial(_to_tensor, copies=False))
     _replace(torch, "tensor", functools.partial(_to_tensor, copies=True))
@@ -53,6 +65,7 @@ def remove() -> None:
     for (module, name), (original, replacement) in _originals.items():
         if getattr(module, name) is replacement:
             setattr(module, name, original)
+        _scriptable.pop(id(replacement), None)
     _originals.clear()
 
 
@@ -60,6 +73,7 @@ def _replace(module: Any, name: str, make: Callable[[Any, str], Any]) -> None:
     original = getattr(module, name)
     replacement = functools.wraps(original)(make(original, name))
     _originals[module, name] = (original, replacement)
+    _scriptable[id(replacement)] = _scriptable.get(id(original))
     setattr(module, name, replacement)
 
 
@@ -117,6 +131,43 @@ def _converted(name: str, original: Any, value: Any, args: Any, kwargs: dict[str
     if arrays.is_array(value) and model.ndim == value.ndim and arrays.overlap(model, value):
         return value
     return perform(f"numpy.{name}", reference, compute, (value,), {})
+
+
+# These take a list of arrays as such; only lists in the list are arrays.
+_OF_SEQUENCES = frozenset(
+    words("concatenate concat stack vstack row_stack hstack dstack column_stack multi_dot block")
+)
+
+
+def _taking_lists(original: Any, name: str) -> Any:
+    def array_of(value: Any) -> Any:
+        if type(value) in (list, tuple) and arrays.traced_in(value):
+            return array_of_items(value)
+        return value
+
+    def argument(value: Any) -> Any:
+        if name in _OF_SEQUENCES and type(value) in (list, tuple):
+            return type(value)([array_of(one) for one in value])
+        return array_of(value)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not arrays.active():
+            return original(*args, **kwargs)
+        named = {key: value if key == "out" else argument(value) for key, value in kwargs.items()}
+        return original(*[argument(value) for value in args], **named)
+
+    return call
+
+
+def _refusing(original: Any, name: str) -> Any:
+    """Return a function that C code would do on the memory of its arguments, unseen."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if arrays.active() and arrays.traced_in(args, kwargs):
+            raise arrays.refusal(f"numpy.random.{name}", "it draws random numbers")
+        return original(*args, **kwargs)
+
+    return call
 
 
 def _from_numpy(original: Any, name: str) -> Any:

@@ -6,6 +6,7 @@ NumPy's classes can do beyond the tables is refused by name.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -41,6 +42,14 @@ from veracity.tracing.arrays import (
 )
 
 # -------------------------------------------------------------------------------- NumPy's protocols
+
+
+# Held from before a session puts its own in their places.
+_COPYTO, _EMPTY_LIKE, _WHERE = numpy.copyto, numpy.empty_like, numpy.where
+_ZEROS_LIKE = numpy.zeros_like
+_RAVEL = array_table.FUNCTIONS[numpy.ravel]
+_RESHAPE = array_table.FUNCTIONS[numpy.reshape]
+_TRANSPOSE = array_table.FUNCTIONS[numpy.transpose]
 
 
 def perform_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -180,10 +189,10 @@ def perform_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             if func in array_table.LEAVING or state_of(one).ragged:
                 leave(one, name)
         return func(*plain(args), **plain(kwargs))
-    if func is numpy.copyto:
+    if func is _COPYTO:
         return _copyto(*args, **kwargs)
-    reference = numpy.zeros_like if func is numpy.empty_like else func
-    ragged = func in array_table.RAGGED or (func is numpy.where and len(args) == 1)
+    reference = _ZEROS_LIKE if func is _EMPTY_LIKE else func
+    ragged = func in array_table.RAGGED or (func is _WHERE and len(args) == 1)
     expression = array_table.FUNCTIONS.get(func)
     return perform(name, reference, expression, args, kwargs, ragged=ragged)
 
@@ -240,12 +249,12 @@ def _leaving_method(name: str) -> Any:
 
 def _reshape(to: Any, a: Any, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
     sizes = shape[0] if len(shape) == 1 else shape
-    return array_table.FUNCTIONS[numpy.reshape](to, a, sizes, order)
+    return _RESHAPE(to, a, sizes, order)
 
 
 def _transpose(to: Any, a: Any, *axes: Any) -> Any:
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
-    return array_table.FUNCTIONS[numpy.transpose](to, a, order)
+    return _TRANSPOSE(to, a, order)
 
 
 def _astype(to: Any, a: Any, *_: Any, **__: Any) -> Any:
@@ -253,7 +262,7 @@ def _astype(to: Any, a: Any, *_: Any, **__: Any) -> Any:
 
 
 def _flatten(to: Any, a: Any, order: Any = "C") -> Any:
-    return array_table.FUNCTIONS[numpy.ravel](to, a, order)
+    return _RAVEL(to, a, order)
 
 
 def _view(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -302,6 +311,18 @@ def _iterate(self: Any) -> Iterator[Any]:
     return (self[place] for place in range(len(plain_array(self))))
 
 
+def _length(self: Any) -> int:
+    if state_of(self).ragged:
+        leave(self, "__len__")
+    return len(plain_array(self))
+
+
+def _index(self: Any) -> int:
+    index = operator.index(plain_array(self))
+    leave(self, "__index__")
+    return index
+
+
 def _shape_property(name: str) -> property:
     def read(self: Any) -> Any:
         if self._state is not None and self._state.ragged:
@@ -318,6 +339,15 @@ def _raw_property(name: str) -> property:
     def read(self: Any) -> Any:
         leave(self, name)
         return getattr(plain_array(self), name)
+
+    return property(read)
+
+
+def _flat_property() -> property:
+    def read(self: Any) -> Any:
+        if arrays.active():  # also of constants: what is written through it is not seen
+            raise refusal("numpy.ndarray.flat", "it is an iterator")
+        return plain_array(self).flat
 
     return property(read)
 
@@ -353,10 +383,10 @@ def _array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) ->
 
 _FUNCTION_METHODS = words("""
     sum prod mean std var min max argmin argmax cumsum cumprod any all squeeze swapaxes clip dot
-    round argsort nonzero take repeat ravel diagonal trace searchsorted copy
+    round argsort nonzero take repeat ravel diagonal trace searchsorted copy ptp
 """)
 _LEAVING_METHODS = words("""
-    item tolist tobytes tofile dump dumps __bool__ __int__ __float__ __complex__ __index__
+    item tolist tobytes tofile dump dumps __bool__ __int__ __float__ __complex__
     __dlpack__ __reduce__ __reduce_ex__ __array_namespace__
 """)
 _OWN_METHODS = {
@@ -372,9 +402,10 @@ _OWN_METHODS = {
     "__copy__": _deepcopy,
     "__deepcopy__": _deepcopy,
     "__format__": _format,
+    "__index__": _index,
     "__repr__": lambda self: repr(plain_array(self)),
     "__str__": lambda self: str(plain_array(self)),
-    "T": _viewing_property("T", array_table.FUNCTIONS[numpy.transpose]),
+    "T": _viewing_property("T", _TRANSPOSE),
     "real": _viewing_property("real", array_table.FUNCTIONS[numpy.real]),
     "imag": _viewing_property("imag", array_table.FUNCTIONS[numpy.imag]),
     "data": _raw_property("data"),
@@ -390,12 +421,13 @@ _ARRAY_METHODS = {
     "shape": _shape_property("shape"),
     "size": _shape_property("size"),
     "ctypes": _raw_property("ctypes"),
+    "flat": _flat_property(),
     "__array_interface__": _raw_property("__array_interface__"),
     "__array_struct__": _raw_property("__array_struct__"),
     "__setitem__": set_item,
     "__contains__": _contains,
     "__iter__": _iterate,
-    "__len__": lambda self: len(plain_array(self)),
+    "__len__": _length,
 }
 # What needs no recording: it tells of the array, not of its elements.
 _QUIET = words("""
@@ -407,7 +439,7 @@ def _complete(kind: type, methods: dict[str, Any], model: type) -> None:
     """Give a class its methods; what NumPy has beyond them is refused by name."""
     methods = methods | {name: _leaving_method(name) for name in _LEAVING_METHODS}
     for name, method in methods.items():
-        if hasattr(model, name) or name.startswith("__array_"):
+        if hasattr(model, name) or name in ("__array_ufunc__", "__array_function__", "__index__"):
             setattr(kind, name, method)
     for name in dir(model):
         if not name.startswith("_") and name not in methods and name not in _QUIET:
@@ -423,6 +455,7 @@ for _name in ("__ceil__", "__floor__", "__round__", "__trunc__", "__hash__"):
     setattr(TracedScalar, _name, _leaving_method(_name))
 for _name in ("dtype", "shape", "ndim", "size", "itemsize", "nbytes", "strides", "flags"):
     setattr(TracedScalar, _name, _value_property(_name))
+TracedScalar.__iter__ = None  # type: ignore[attr-defined]  # or Python would try indices
 # A scalar does not change: without `+=` of its own Python makes a new one with `+`.
 for _name, _operator in vars(numpy.lib.mixins.NDArrayOperatorsMixin).items():
     if _name == "__invert__" or (callable(_operator) and not _name.startswith("__i")):

@@ -327,9 +327,12 @@ def _ptp(to: Any, a: Any, axis: Any = None, keepdims: Any = None) -> Any:
 
 def _position(expression: Expression) -> Expression:
     def position(to: Any, a: Any, axis: Any = None, keepdims: Any = None) -> Any:
-        only_default(keepdims=keepdims)
         a = cast(a, torch.uint8) if a.dtype == torch.bool else a
-        return expression(a) if absent(axis) else expression(a, _axis(axis, a.dim()))
+        kept = not absent(keepdims) and bool(keepdims)
+        if absent(axis):
+            found = expression(a.reshape(-1))
+            return found.reshape([1] * a.dim()) if kept else found
+        return expression(a, _axis(axis, a.dim()), keepdim=kept)
 
     return position
 
@@ -431,6 +434,25 @@ def _median(
     ordered = torch.sort(a, along).values
     count = a.shape[along]
     return torch.mean(ordered.narrow(along, (count - 1) // 2, 2 - count % 2), along)
+
+
+def _quantile_of(parts: float) -> Expression:
+    def quantile(
+        to: Any, a: Any, q: Any, axis: Any = None, overwrite_input: Any = False, **rest: Any
+    ) -> Any:
+        method = rest.pop("method", "linear")
+        only_default(overwrite_input=overwrite_input, **rest)
+        if isinstance(axis, tuple | list):
+            raise Unmapped("quantiles over several axes are not supported")
+        wanted = cast(q, to) / parts
+        along = None if absent(axis) else _axis(axis, a.dim())
+        return torch.quantile(cast(a, to), wanted, along, interpolation=method)
+
+    return quantile
+
+
+maps("quantile")(_quantile_of(1))
+maps("percentile")(_quantile_of(100))
 
 
 def _each(values: Any, to: torch.dtype | None) -> list[torch.Tensor]:
@@ -598,6 +620,14 @@ def _where(to: Any, condition: Any, /, *choices: Any) -> Any:
     if not choices:
         return torch.nonzero(condition, as_tuple=True)
     return torch.where(condition, cast(choices[0], to), cast(choices[1], to))
+
+
+@maps("select")
+def _select(to: Any, condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    result = cast(default, to)
+    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
+        result = torch.where(cast(condition, torch.bool), cast(choice, to), result)
+    return result
 
 
 @maps("nonzero")

@@ -10,13 +10,14 @@ it into a number has to ask for it, and is heard.
 
 There is no silent constant: what has no counterpart in torch is refused with the user's line, and a
 value that leaves for Python is reported. C code which reads the memory of an array without asking
-NumPy (`numpy.random.shuffle`, a write of a traced array into an array that is older than the
-session) is not seen.
+NumPy (`Generator.shuffle`, a write of a traced array into an array that is older than the session)
+is not seen.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import warnings
 import weakref
@@ -116,6 +117,11 @@ class State:
     memory: Memory
     ragged: bool = False
 
+    @functools.cached_property
+    def array(self) -> Any:
+        """The memory of the tensor."""
+        return array_of(self.tensor)
+
 
 class _Kind(type):
     """Counts scalars as traced arrays: to the recorder they are arrays of rank 0."""
@@ -154,12 +160,13 @@ class TracedScalar:
 
 def is_array(value: object) -> bool:
     """Whether a value is a traced array, and no scalar."""
-    return issubclass(type(value), TracedArray)
+    return type(value) is TracedArray
 
 
 def is_traced(value: object) -> bool:
     """Whether a value is a traced array or scalar."""
-    return isinstance(value, TracedArray)
+    kind = type(value)
+    return kind is TracedArray or kind is TracedScalar
 
 
 def plain_array(value: Any) -> Any:
@@ -199,31 +206,32 @@ def state_of(value: Any) -> State:
         assert state is not None
         return state
     array = plain_array(value)
-    if state is not None and shape_of(state.tensor) == array.shape:
+    if state is not None and state.array.shape == array.shape:
         return state
     # A view that C code made (or a new `.shape`): the memory tells what it shows.
     source = state or (None if value._parent is None else state_of(value._parent))
-    if source is None or not overlap(array, array_of(source)):
+    if source is None or not overlap(array, source.array):
         raise refusal("this array", "it was made by an operation that is not recorded")
     value._state = state = shown(array, source)
+    value._parent = None
     return state
 
 
-def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
-    """Return the shape of a tensor; to the recorder the user did not ask for it."""
+def array_of(tensor: torch.Tensor) -> Any:
+    """Return the memory of a tensor; to the recorder nobody asked for it."""
     with pause():
-        return tuple(tensor.shape)
+        return torch.Tensor.numpy(tensor.detach().resolve_conj().resolve_neg())
 
 
-def array_of(state: State) -> Any:
-    """Return the memory of a tensor as an array."""
-    with pause():
-        return torch.Tensor.numpy(state.tensor)
+# Held from before a session puts its own in their places.
+_may_share_memory = numpy.may_share_memory
+_shares_memory: Callable[..., bool] = numpy.shares_memory
+_flip = numpy.flip
 
 
 def overlap(one: Any, other: Any) -> bool:
     """Whether two arrays lie on the same memory."""
-    return bool(numpy.may_share_memory(one, other))
+    return bool(_may_share_memory(one, other))
 
 
 def reading_tensor(value: Any) -> torch.Tensor:
@@ -244,6 +252,8 @@ def trace_array(array: numpy.ndarray[Any, Any]) -> TracedArray:
     """Return a traced array on the memory of the user's array, which is not changed."""
     if type(array) is TracedScalar or is_array(array):
         return array  # type: ignore[return-value]
+    if isinstance(array, numpy.matrix | numpy.ma.MaskedArray):
+        raise refusal(type(array).__name__, "its operators are not those of an array")
     known = known_memory(array)
     if known is not None:
         known.memory.derived = True
@@ -264,6 +274,11 @@ def tensor_of(array: Any) -> torch.Tensor:
     """Return the tensor on the memory of a traced array; of a reversed array, a recorded copy."""
     state_of(array).memory.derived = True  # who has the tensor may write into it
     return reading_tensor(array)
+
+
+def forwards(value: Any) -> Any:
+    """Return a value whose tensor lies on its memory: of a reversed array, a copy."""
+    return value.copy() if is_array(value) and state_of(value).reversed_axes else value
 
 
 def install_patches() -> None:
@@ -301,7 +316,7 @@ def _forwards(array: Any) -> tuple[Any, tuple[int, ...]]:
         for axis, (count, stride) in enumerate(zip(array.shape, array.strides, strict=True))
         if stride < 0
     )
-    return numpy.flip(array, turned) if turned else array, turned
+    return _flip(array, turned) if turned else array, turned
 
 
 def _alias(array: Any, *, derived: bool) -> State:
@@ -311,7 +326,7 @@ def _alias(array: Any, *, derived: bool) -> State:
         torch_dtype(array.dtype)
         with pause(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns of arrays that are read-only
-            tensor = torch.from_numpy(forwards)
+            tensor = _new_alias(forwards)
     except (Unmapped, TypeError, ValueError) as error:
         raise refusal(f"an array of {array.dtype}", str(error)) from None
     return State(tensor, turned, Memory(derived))
@@ -327,20 +342,24 @@ def shown(array: Any, source: State) -> State:
         size = array.itemsize
         with pause():
             start, offset = tensor.data_ptr(), tensor.storage_offset()
-        away = (forwards.__array_interface__["data"][0] - start) // size + offset
+        away = (_address(forwards) - start) // size + offset
         strides = [stride // size for stride in forwards.strides]
         tensor = torch.as_strided(tensor, forwards.shape, strides, away)
     return State(tensor, turned, source.memory, source.ragged)
 
 
+def _address(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
 def same_place(array: Any, tensor: torch.Tensor) -> bool:
     """Whether an array and a tensor show the same elements of the same memory."""
-    with pause():
-        other = torch.Tensor.numpy(tensor.detach())
+    other = array_of(tensor)
     return (
         array.dtype == other.dtype
         and array.shape == other.shape
-        and (array.size == 0 or array.__array_interface__["data"][0] == other.ctypes.data)
+        and (array.size == 0 or _address(array) == _address(other))
         and same_strides(array, other)
     )
 
@@ -376,8 +395,18 @@ def known_memory(array: Any) -> State | None:
     for low, high, reference in reversed(list(_memories.values())):
         memory = reference()
         if low <= start and end <= high and memory is not None and memory.whole is not None:
-            return State(memory.whole, (), memory)
+            state = State(memory.whole, (), memory)
+            if _shares(array, state.array):
+                return state
     return None
+
+
+def _shares(one: Any, other: Any) -> bool:
+    """Whether two arrays have an element in common: columns of one table have none."""
+    try:
+        return _shares_memory(one, other, max_work=1000)
+    except RuntimeError:  # too hard to tell
+        return True
 
 
 # Untraced arrays that took part in an operation, and the constant that stands for each.
@@ -386,20 +415,20 @@ _constants: dict[int, tuple[weakref.ref[Any], torch.Tensor]] = {}
 
 def _constant(array: Any) -> torch.Tensor:
     """Return an untraced array as a constant, the same one as long as its elements are the same."""
-    reference, constant = _constants.get(id(array), (None, None))
-    if constant is not None and reference is not None and reference() is array:
-        with pause():
-            kept: Any = torch.Tensor.numpy(constant)
+    key = id(array)
+    known = _constants.get(key)
+    if known is not None and id(known[0]()) == key:
+        kept = array_of(known[1])
         same = kept.shape == array.shape and kept.dtype == array.dtype
         if same and kept.tobytes() == array.tobytes():
-            return constant
+            return known[1]
     constant = new_constant(array)
-    key = id(array)
     _constants[key] = (weakref.ref(array, lambda _: _constants.pop(key, None)), constant)
     return constant
 
 
 # Held from before a session puts its own in their places.
+_new_alias = torch.from_numpy
 _new_tensor = torch.tensor
 _in_c_order = numpy.ascontiguousarray
 new_array = numpy.array

@@ -5,6 +5,7 @@ The tables name exceptions. What is in none of them takes tensors and gives tens
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import sysconfig
@@ -250,7 +251,12 @@ _PLUMBING = ("<frozen", "<eval_with_key>", "<__array_function__", "<attrs genera
 
 
 def owner_of_file(file: str) -> int:
-    """Return whose code a file holds: 0 the user's, 1 plumbing, 2 torch's, 3 the recorder's."""
+    """Return whose code a file holds.
+
+    0 is the user's, 1 plumbing, 2 torch's, 3 the recorder's, 4 Python's `copy`.
+    """
+    if file == copy.__file__:
+        return 4
     if file.startswith(_OWN_FOLDER) or file in _PASS_ON:
         return 3
     if file.startswith(_TORCH_FOLDER):

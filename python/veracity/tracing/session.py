@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import os
 import sys
@@ -114,6 +115,8 @@ class Session:
         self._patches = PatchSet(options.patching, self._is_traced_value)
         self._undo = contextlib.ExitStack()
         self._clock = 0
+        self._recording = True
+        self._arrays_are_out = False
         self._published: dict[tuple[int, int, int], torch.Tensor] = {}
         self.log = ExportLog(options.folder, verbose=options.verbose)
 
@@ -152,6 +155,30 @@ class Session:
         if self.options.global_patching:
             arrays.install_patches()
             undo.callback(arrays.remove_patches)
+            self._watch_foreign_memory(undo)
+
+    def _watch_foreign_memory(self, undo: contextlib.ExitStack) -> None:
+        """Know tensors on memory from outside; no mode sees them being made.
+
+        Once an array of traced values was handed out, memory from outside may hold what became of
+        it, and stays suspicious.
+        """
+
+        def watched(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+            @functools.wraps(make)
+            def make_and_remember(*args: Any, **kwargs: Any) -> torch.Tensor:
+                with self.modes.paused():
+                    tensor = make(*args, **kwargs)
+                    if not self._arrays_are_out:
+                        self.recorder.remember([tensor])
+                return tensor
+
+            return make_and_remember
+
+        for name in ("from_numpy", "frombuffer"):
+            original = getattr(torch, name)
+            undo.callback(setattr, torch, name, original)
+            setattr(torch, name, watched(original))
 
     def _run_eagerly(self, undo: contextlib.ExitStack) -> None:
         """Keep `torch.compile` out: seen through modes, it would stay eager after the session."""
@@ -160,10 +187,12 @@ class Session:
 
     def _remember_everything(self) -> None:
         """Know every tensor there is: what appears later without being seen is suspicious."""
-        # By type, not by `isinstance`: proxies of other libraries warn when they are asked.
-        objects = [(item, type(item)) for item in gc.get_objects()]
-        found = [item for item, kind in objects if issubclass(kind, torch.Tensor)]
-        scripts = [item for item, kind in objects if issubclass(kind, torch.jit.ScriptModule)]
+        tensors, modules = _kinds_of(torch.Tensor), _kinds_of(torch.jit.ScriptModule)
+        kinds = tensors | modules
+        # By type, not by `isinstance`: it is quicker, and proxies of other libraries warn.
+        objects = [item for item in gc.get_objects() if type(item) in kinds]
+        found = [item for item in objects if type(item) in tensors]
+        scripts = [item for item in objects if type(item) in modules]
         for script in scripts:
             with contextlib.suppress(RuntimeError):
                 found += [*script.parameters(), *script.buffers()]
@@ -179,13 +208,13 @@ class Session:
         with torch.no_grad():
             return memory.snapshot(tensor)
 
-    @staticmethod
-    def _hand_out_array(tensor: torch.Tensor, array: Any) -> Any:
+    def _hand_out_array(self, tensor: torch.Tensor, array: Any) -> Any:
+        self._arrays_are_out = True
         return arrays.array_from_tensor(tensor)
 
     def _array_escaped(self, tensor: torch.Tensor, how: str) -> None:
         with self.modes.paused():
-            self.recorder.escape(tensor, "numpy value", 0)
+            self.recorder.escape(tensor, how, 0)
 
     def _is_traced_value(self, value: Any) -> bool:
         with self.modes.paused():
@@ -238,8 +267,6 @@ class Session:
         elif not wanted and self._recording and not self._others_want_comparison():
             self._recording = False
         return self._recording
-
-    _recording = True
 
     def _wants_comparison(self, node: TracedNode) -> bool:
         return node.completed < max(MIN_COMPARED, self.options.max_cached_io)
@@ -307,7 +334,8 @@ class Session:
         if isinstance(leaf, torch.Tensor):
             return self._mark_input(node, running, name, leaf, entry, location)
         if isinstance(leaf, numpy.ndarray) or arrays.is_traced(leaf):
-            array = leaf if arrays.is_traced(leaf) else arrays.trace_array(leaf)
+            self._arrays_are_out = True
+            array = arrays.forwards(leaf if arrays.is_traced(leaf) else arrays.trace_array(leaf))
             tensor = arrays.tensor_of(array)
             self.recorder.share(tensor)
             marked = self._mark_input(node, running, name, tensor, entry, location)
@@ -418,6 +446,7 @@ class Session:
 
     def update_state(self, node_name: str, entries: list[Entry]) -> Any:
         """Say what states become; see `veracity.annotate`."""
+        entries = [self._forwards(entry) for entry in entries]
         with self._marking() as location:
             node, running = self._running(node_name, location)
             for entry in entries:
@@ -547,6 +576,8 @@ class Session:
         backend_params: dict[str, Any],
     ) -> Any:
         """Mark outputs and finish the pass; see `veracity.annotate`."""
+        values = [entry.value for entry in entries]
+        entries = [self._forwards(entry) for entry in entries]
         with self._marking() as location:
             node, running = self._running(node_name, location)
             self._check_backend(node, export_with, location)
@@ -559,8 +590,16 @@ class Session:
             self._settle_buffers(node, running)
             self._keep_statics(node, running, statics, location)
             self._close(node, running, export_with, backend_params, location)
-        values = [entry.value for entry in entries]
         return values[0] if len(values) == 1 else tuple(values)
+
+    @staticmethod
+    def _forwards(entry: Entry) -> Entry:
+        """Turn arrays that run backwards around, while it is still recorded."""
+
+        def turned(_name: str, leaf: Any) -> Any:
+            return arrays.forwards(leaf) if arrays.is_traced(leaf) else leaf
+
+        return entry._replace(value=rebuild({entry.name: entry.value}, turned)[entry.name])
 
     def _check_backend(self, node: TracedNode, export_with: str | None, location: str) -> None:
         from veracity.export import backends
@@ -824,3 +863,11 @@ class Session:
         if self.recorder.is_traced(left):
             self.recorder.assert_call(torch.clone, (left,), right)
         self.recorder.adopt_origin(left, right)
+
+
+def _kinds_of(base: type) -> set[type]:
+    """Return a class and all classes below it."""
+    found = {base}
+    for kind in base.__subclasses__():
+        found |= _kinds_of(kind)
+    return found

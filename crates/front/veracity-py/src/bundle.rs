@@ -1,12 +1,14 @@
 //! Writing bundles from Python.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use veracity::tensor::{Tensor, file};
-use veracity::{BundleDraft, Diagnostic, PortDraft, Refusal, codes};
+use veracity::{BundleDraft, Diagnostic, Place, PortDraft, Refusal, codes};
 
 use crate::errors::OrRaise;
 use crate::input::Input;
@@ -28,7 +30,7 @@ pub(crate) fn write_bundle(
     Ok(folder.join(bundle.yaml_path().file_name().unwrap_or_default()))
 }
 
-/// Writes tensors into a safetensors file.
+/// Writes tensors into a safetensors file that need not outlive a crash.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 pub(crate) fn write_tensors(
@@ -37,7 +39,17 @@ pub(crate) fn write_tensors(
     tensors: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
     let tensors = tensors_from(tensors)?;
-    py.detach(|| file::safetensors::write(&path, &tensors)).or_raise(py)
+    py.detach(|| {
+        let unwritable = |error: std::io::Error| {
+            Diagnostic::error(codes::FILE_UNWRITABLE, format!("cannot be written: {error}"))
+                .at(Place::file(path.display().to_string()))
+        };
+        let file = File::create(&path).map_err(unwritable)?;
+        let mut writer = BufWriter::new(file);
+        file::safetensors::write_to(&mut writer, &tensors, &BTreeMap::new())?;
+        Ok(writer.flush().map_err(unwritable)?)
+    })
+    .or_raise(py)
 }
 
 /// Files and folders that belong to no bundle and that a new bundle here would replace.

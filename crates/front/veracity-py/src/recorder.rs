@@ -190,6 +190,7 @@ impl Recorder {
         state.settle(py)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
     /// A kept slice as a `veracity.tracing.slice.Slice`.
     fn slice<'py>(
         &self,
@@ -276,14 +277,13 @@ impl Recorder {
     }
 
     /// Knows the storages of these tensors as older than the session.
-    fn remember(&self, tensors: &Bound<'_, PyList>) -> PyResult<()> {
+    fn remember(&self, tensors: &Bound<'_, PyList>) {
         let mut state = self.lock(tensors.py());
         let state = &mut *state;
         for tensor in tensors {
             // Tensors without a storage of their own (sparse, nested) are no constants either.
             let _ = state.storages.remember(&mut state.tape, &tensor, Birth::Before);
         }
-        Ok(())
     }
 
     /// Shares the memory of a tensor with an array: a tensor made of the array is this tensor.

@@ -76,6 +76,19 @@ impl Geometry {
         }
     }
 
+    /// Whether two of its elements may be the same memory.
+    pub(crate) fn may_overlap_itself(&self) -> bool {
+        let repeats =
+            self.sizes.iter().zip(&self.strides).any(|(size, stride)| *size > 1 && *stride == 0);
+        let mut reach = 0;
+        repeats
+            || self.by_stride().iter().any(|(stride, size)| {
+                let reaches_back = *stride <= reach;
+                reach += stride.saturating_mul(size - 1);
+                reaches_back
+            })
+    }
+
     fn is_empty(&self) -> bool {
         self.sizes.contains(&0)
     }
@@ -97,13 +110,18 @@ impl Geometry {
         })
     }
 
-    /// Whether every position between the smallest and the largest is an element.
-    fn is_dense(&self) -> bool {
+    /// Strides and sizes of the moving extents, from the smallest stride up.
+    fn by_stride(&self) -> SmallVec<[(i128, i128); 4]> {
         let mut extents: SmallVec<[(i128, i128); 4]> =
             self.moving().map(|(size, stride)| (stride.abs(), size)).collect();
         extents.sort_unstable();
+        extents
+    }
+
+    /// Whether every position between the smallest and the largest is an element.
+    fn is_dense(&self) -> bool {
         let mut reach = 0;
-        extents.iter().all(|(stride, size)| {
+        self.by_stride().iter().all(|(stride, size)| {
             let closes = *stride <= reach + 1;
             reach += stride.saturating_mul(size - 1);
             closes
@@ -182,6 +200,21 @@ mod tests {
             assert_eq!(outer.contains(&inner), contains, "{name}: contains");
             assert_eq!(outer.is_apart_from(&inner), apart, "{name}: apart");
             assert_eq!(inner.is_apart_from(&outer), apart, "{name}: apart, the other way round");
+        }
+    }
+
+    #[test]
+    fn a_tensor_overlaps_itself_when_two_elements_are_one_place() {
+        let cases = [
+            ("rows", geometry(0, &[(4, 3), (3, 1)]), false),
+            ("the transpose", geometry(0, &[(3, 1), (4, 3)]), false),
+            ("a number", geometry(5, &[]), false),
+            ("one row, repeated once", geometry(0, &[(1, 0), (3, 1)]), false),
+            ("an expanded row", geometry(0, &[(2, 0), (3, 1)]), true),
+            ("windows", geometry(0, &[(5, 1), (3, 1)]), true),
+        ];
+        for (name, tensor, expected) in cases {
+            assert_eq!(tensor.may_overlap_itself(), expected, "{name}");
         }
     }
 

@@ -95,7 +95,8 @@ pub enum Problem {
     InputsOverlap {
         /// The user's line that writes.
         site: SiteId,
-        /// The two inputs; the same one twice when it overlaps with memory that is no input.
+        /// The two inputs; the same one twice when it overlaps with itself (`expand`) or with
+        /// memory that is no input.
         ports: (PortId, PortId),
     },
     /// The program draws random numbers.

@@ -35,8 +35,8 @@ pub struct Constant {
     pub storage: StorageId,
     /// How often the storage had been written when it had the wanted content.
     pub count: u32,
-    /// The tensor; `None` is the whole storage, flat, because it is written and seen through
-    /// several views.
+    /// The tensor; `None` is the whole storage, flat, because it is written, and seen through
+    /// several views or through one that shows a place twice (`expand`).
     pub view: Option<ViewId>,
     /// Where the tensor lies in the storage.
     pub geometry: Option<Geometry>,

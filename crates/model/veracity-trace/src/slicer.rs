@@ -209,11 +209,13 @@ impl<'a> Slicer<'a> {
         self.root_source(root, read, at)
     }
 
-    /// Whether what an event gave back on the storage of a root is on that root.
+    /// Whether what an event gave back on the storage of a root is surely on that root. It may be
+    /// memory of any of its arguments.
     fn lies_on(&self, event: &Event, id: EventId, root: Root) -> bool {
-        let storage = self.storage_of(root);
-        let mut reads = event.reads_on(storage);
-        root.is_made_by(id) || reads.any(|read| self.root(read, event.time) == Ok(root))
+        let mut reads = event.reads_on(self.storage_of(root)).peekable();
+        let all_on_root =
+            reads.peek().is_some() && reads.all(|read| self.root(read, event.time) == Ok(root));
+        all_on_root || root.is_made_by(id)
     }
 
     /// The root itself, or the output of its maker that contains the tensor.
@@ -239,5 +241,83 @@ impl<'a> Slicer<'a> {
     fn out_of_reach(&mut self, read: &Read, at: At) -> Source {
         self.problems.insert((at.time, Problem::BornUnseen { site: at.site }));
         Source::Constant(read.storage, read.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Birth, Call, Geometry, NodeId, OpId, PortId};
+
+    const LENGTH: usize = 100_000;
+
+    /// A tape with an input and `LENGTH` calls; the calls see it all.
+    fn long(
+        mut next: impl FnMut(&mut Tape, usize, ViewId, ViewId) -> ([ViewId; 2], bool, ViewId),
+    ) -> (Tape, ExecutionId) {
+        let mut tape = Tape::new();
+        let input = fresh(&mut tape, Birth::Before);
+        let execution = tape.open(NodeId(0), false);
+        tape.mark_input(execution, PortId(0), input);
+        let mut last = input;
+        for step in 0..LENGTH {
+            let (reads, writes, output) = next(&mut tape, step, input, last);
+            tape.call(&Call {
+                op: OpId(0),
+                site: SiteId(0),
+                literals: 0,
+                reads: &reads,
+                writes: if writes { &[0] } else { &[] },
+                outputs: &[output],
+                ragged: false,
+                identity: None,
+                overwrites: false,
+                may_alias: false,
+                blind: false,
+            });
+            last = output;
+        }
+        tape.mark_output(execution, PortId(1), last, SiteId(0));
+        (tape, execution)
+    }
+
+    fn fresh(tape: &mut Tape, birth: Birth) -> ViewId {
+        let storage = tape.storage(birth);
+        at(tape, storage, 0)
+    }
+
+    fn at(tape: &mut Tape, storage: StorageId, offset: u64) -> ViewId {
+        let one = [1].into_iter().collect();
+        let strides = [1].into_iter().collect();
+        tape.view(storage, &Geometry { offset, sizes: one, strides, element: 0 })
+    }
+
+    /// The number of steps of the program, and of visits that it took.
+    fn measure(tape: &Tape, execution: ExecutionId) -> (usize, usize) {
+        let open = tape.find(execution).expect("it is open");
+        let mut slicer = Slicer::new(tape, execution, open);
+        slicer.trace();
+        let visits = slicer.visits;
+        (slicer.assemble().slice.steps.len(), visits)
+    }
+
+    #[test]
+    fn long_programs_take_linear_work() {
+        let chain = long(|tape, _, input, last| ([last, input], false, fresh(tape, Birth::Seen)));
+        let in_place = long(|_, _, input, last| ([last, input], true, last));
+        // Every step writes one part of a buffer, and reads another that was written before.
+        let mut buffer = None;
+        let parts = long(|tape, step, input, last| {
+            let storage = *buffer.get_or_insert_with(|| tape.storage(Birth::Unseen));
+            let part = at(tape, storage, step as u64 % 1000);
+            ([part, if step == 0 { input } else { last }], true, part)
+        });
+        for (name, (tape, execution)) in
+            [("chain", chain), ("in place", in_place), ("parts", parts)]
+        {
+            let (steps, visits) = measure(&tape, execution);
+            assert_eq!(steps, LENGTH, "{name}");
+            assert!(visits <= 6 * LENGTH, "{name}: {visits} visits");
+        }
     }
 }

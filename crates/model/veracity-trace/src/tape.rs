@@ -291,11 +291,18 @@ impl Tape {
 impl Tape {
     /// Asked before a write: is the content that is about to be lost needed as a constant?
     pub fn must_snapshot(&self, written: ViewId, reads: &[ViewId]) -> bool {
-        let storage = self.memory.under(written);
-        let needed = |execution: &ExecutionId| self.is_constant(*execution, written);
-        storage.constant_at == Some(storage.count)
-            || self.open_taint(reads).iter().any(needed)
-            || self.open_taint(&[written]).iter().any(needed)
+        let id = self.memory.storage_of(written);
+        let storage = self.memory.storage(id);
+        if storage.constant_at == Some(storage.count) {
+            return true;
+        }
+        let mut taint = self.open_taint(reads);
+        add_taint(&mut taint, &self.open_taint(&[written]));
+        // The call may read the storage through one view as a constant and write it through another.
+        let on_storage = reads.iter().filter(|read| self.memory.storage_of(**read) == id);
+        on_storage
+            .chain([&written])
+            .any(|view| taint.iter().any(|execution| self.is_constant(*execution, *view)))
     }
 
     /// A value left for Python; true if that concerns an open execution.

@@ -70,15 +70,17 @@ def export(
     ports: Ports,
     path: Path,
     options: dict[str, Any] | None = None,
+    *,
+    location: str = "",
 ) -> Exported:
-    """Write the model of a node with the backend of this name."""
-    backend = find(name)
-    check_options(backend, options or {})
+    """Write the model of a node with the backend of this name, as asked for at `location`."""
+    backend = find(name, location=location)
+    check_options(backend, options or {}, location=location)
     return backend.export(module, ports, dict(options or {}), path)
 
 
 def _unknown(code: str, what: str, name: Any, known: Iterable[str], location: str) -> VeracityError:
-    near = difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=0.5)
+    near = _nearest(str(name), sorted(known))
     return refuse(
         code,
         f"unknown {what} {name!r}",
@@ -88,3 +90,9 @@ def _unknown(code: str, what: str, name: Any, known: Iterable[str], location: st
             f"known: {', '.join(sorted(known)) or 'none'}",
         ),
     )
+
+
+def _nearest(name: str, known: list[str]) -> list[str]:
+    """Return the known name that was probably meant, if there is one: completed or misspelt."""
+    completed = [found for found in known if name and found.startswith(name)]
+    return completed[:1] or difflib.get_close_matches(name, known, n=1, cutoff=0.7)

@@ -192,7 +192,7 @@ def _target_name(node: fx.Node) -> str:
 _ASSIGNMENT = re.compile(r"\s*(\w+)(?:\s*:[^=]*)? = ")
 #: How the exporters name a value of the graph, or the line that `pt2` wrote for it.
 _NODE = re.compile(r"(?:executing|node|Node:?) %(\w+)|(?<=, in )(\w+)(?=\n)")
-_OPERATOR = re.compile(r"\b(?:aten|prims)(?:::|\.)(\w+)")
+_OPERATOR = re.compile(r"\b\w+(?:::|\.)(\w+)")
 _HINT_LENGTH = 400
 
 

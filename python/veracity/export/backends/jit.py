@@ -39,8 +39,7 @@ class Trace:
         """Record the graph on the examples and write it."""
         notes: list[str] = []
         with quiet(notes):
-            scripted = _traced(module, ports, options)
-        return _written(scripted, ports, path, notes)
+            return _written(_traced(module, ports, options), ports, path, notes)
 
 
 class Script:
@@ -62,7 +61,7 @@ class Script:
             scripted = _scripted(module, options, notes) if options else None
             if scripted is None:
                 scripted = _traced(module, ports, {})
-        return _written(scripted, ports, path, notes)
+            return _written(scripted, ports, path, notes)
 
 
 def _keywords(function: Callable[..., Any], *, without: set[str]) -> frozenset[str]:

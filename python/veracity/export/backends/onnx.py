@@ -8,6 +8,7 @@ if it computes the same as the module on two sets of inputs.
 
 from __future__ import annotations
 
+import importlib.util
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 from torch import fx
 
 from veracity.errors import VeracityError, refuse
+from veracity.export.backends import pure_writes
 from veracity.export.backends.contract import (
     Exported,
     Ports,
@@ -25,6 +27,8 @@ from veracity.export.backends.contract import (
 )
 from veracity.export.backends.onnx_tables import kept_tables
 from veracity.export.backends.pt2 import exported_program
+from veracity.export.graph import writes
+from veracity.export.lowering import to_copy
 
 _COMMON_OPTIONS = frozenset(
     {"opset_version", "report", "verify", "optimize", "skip_validation", "external_data"}
@@ -32,6 +36,9 @@ _COMMON_OPTIONS = frozenset(
 _DEFAULT_OPSET = 20
 #: Parts of a protobuf file must stay below 2 GiB; weights beyond this go to a file of their own.
 _LARGEST_SINGLE_FILE = 1_500_000_000
+
+
+_OTHER_FORMATS = "export_with='jit' and 'pt2' know every operation of torch"
 
 
 class Dynamo:
@@ -55,7 +62,11 @@ class Dynamo:
 
 
 class TorchScript:
-    """`onnx-torchscript`: through `torch.jit.trace`, or `torch.jit.script` with `prescript`."""
+    """`onnx-torchscript`: through `torch.jit.trace`, or `torch.jit.script` with `prescript`.
+
+    This exporter translates some operations wrongly (`x // 2`), so its models are run beside the
+    module unless `verify=False` says not to.
+    """
 
     extension = ".onnx"
     options = _COMMON_OPTIONS | {"prescript"}
@@ -67,7 +78,9 @@ class TorchScript:
         names = port_names(ports)
         notes: list[str] = []
         with quiet(notes):
-            model = _legacy(module, ports, options, notes)
+            source = _without_writes(module, ports) if writes(module) else module
+            model = _legacy(source, module, ports, options, notes)
+            options = {"verify": _can_verify(module, ports)} | options
             return _written(model, module, ports, names, options, path, notes)
 
 
@@ -148,7 +161,7 @@ def _translated(module: fx.GraphModule, ports: Ports, options: dict[str, Any], p
                 artifacts_dir=path.parent,
             )
     except Exception as error:  # any: the exporter raises whatever it meets
-        raise exporter_refused(error, module, ports) from error
+        raise exporter_refused(error, module, ports, _OTHER_FORMATS) from error
     return _checked_program(made).model
 
 
@@ -159,7 +172,29 @@ def _checked_program(made: Any) -> Any:
     return made
 
 
-def _legacy(module: fx.GraphModule, ports: Ports, options: dict[str, Any], notes: list[str]) -> Any:
+def _without_writes(module: fx.GraphModule, ports: Ports) -> torch.nn.Module:
+    """Return the same computation without writes; the older exporter loses those through views."""
+    program = exported_program(module, ports)
+    try:
+        with torch.no_grad():
+            plain = program.run_decompositions(pure_writes.table()).module()
+    except Exception as error:  # any: torch.export raises whatever it meets
+        raise exporter_refused(error, module, ports) from error
+    for node in list(plain.graph.nodes):
+        if node.op == "call_module":  # checks of the inputs' shapes, which are fixed here
+            plain.graph.erase_node(node)
+        elif node.target is torch.ops.aten._to_copy.default:
+            node.target = to_copy
+    return fx.GraphModule(plain, plain.graph).eval()
+
+
+def _legacy(
+    source: torch.nn.Module,
+    module: fx.GraphModule,
+    ports: Ports,
+    options: dict[str, Any],
+    notes: list[str],
+) -> Any:
     import onnx_ir
 
     examples = tuple(example.detach().clone() for example in ports.examples)
@@ -168,7 +203,7 @@ def _legacy(module: fx.GraphModule, ports: Ports, options: dict[str, Any], notes
         try:
             with torch.no_grad(), quiet_descriptors():
                 torch.onnx.export(
-                    _prescripted(module, notes) if options.get("prescript") else module,
+                    _prescripted(source, notes) if options.get("prescript") else source,
                     examples,
                     file,
                     dynamo=False,
@@ -184,7 +219,7 @@ def _legacy(module: fx.GraphModule, ports: Ports, options: dict[str, Any], notes
     return model
 
 
-def _prescripted(module: fx.GraphModule, notes: list[str]) -> Any:
+def _prescripted(module: torch.nn.Module, notes: list[str]) -> Any:
     try:
         return torch.jit.script(module)
     except Exception as error:  # any: torch's compiler raises whatever it meets
@@ -209,10 +244,9 @@ def _second_choice(
     notes: list[str] = []
     try:
         with quiet(notes):
-            model = _legacy(module, ports, options, notes)
+            model = _legacy(module, module, ports, options, notes)
             made = _written(model, module, ports, names, options | {"verify": True}, path, notes)
     except Exception:  # any: there is one refusal to tell, that of the exporter that was asked for
-        path.unlink(missing_ok=True)
         raise refused from None
     made.notes.insert(
         0, f"the TorchScript exporter was used, because: {refused.diagnostics[0].hints[0]}"
@@ -235,11 +269,15 @@ def _written(
     inputs, removed = _surviving_inputs(model, module, ports, names[0])
     _rename_ports(model, inputs, names[1])
     _save(model, path, external=options.get("external_data"))
-    if not options.get("skip_validation"):
-        _check_file(path, module, ports)
     kept = [name for name in names[0] if name in inputs.values()]
-    if options.get("verify"):
-        _verify(path, module, ports, kept, names[0])
+    try:
+        if not options.get("skip_validation"):
+            _check_file(path, module, ports)
+        if options.get("verify"):
+            _verify(path, module, ports, kept, names[0])
+    except VeracityError:
+        path.unlink()
+        raise
     return Exported(
         model=model,
         extension=".onnx",
@@ -317,11 +355,28 @@ def _verify(
             for name, example in zip(names, examples, strict=True)
             if name in kept
         }
-        with torch.no_grad():
-            expected = module(*(example.detach().clone() for example in examples))
-        results = expected if isinstance(expected, tuple) else (expected,)
-        for name, want, got in zip(ports.outputs, results, session.run(None, fed), strict=True):
-            _compare(ports.node, name, want, torch.as_tensor(got))
+        expected, found = _results(module, examples), session.run(None, fed)
+        for name, want, got in zip(ports.outputs, expected, found, strict=True):
+            if not _agree(want, torch.as_tensor(got)):
+                raise refuse(
+                    "VER1005",
+                    f"the ONNX model of node '{ports.node}' gives another '{name}' than the node",
+                    hints=("the exporter translates an operation wrongly: try another one",),
+                )
+
+
+def _can_verify(module: fx.GraphModule, ports: Ports) -> bool:
+    """Tell whether there is a runtime, and whether the module gives the same result twice."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        return False
+    first, second = (_results(module, ports.examples) for _ in range(2))
+    return all(map(_agree, first, second))
+
+
+def _results(module: fx.GraphModule, inputs: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    with torch.no_grad():
+        results = module(*(given.detach().clone() for given in inputs))
+    return results if isinstance(results, tuple) else (results,)
 
 
 def _near(example: torch.Tensor) -> torch.Tensor:
@@ -331,11 +386,7 @@ def _near(example: torch.Tensor) -> torch.Tensor:
     return example.flip(0) if example.dim() else example
 
 
-def _compare(node: str, output: str, want: torch.Tensor, got: torch.Tensor) -> None:
-    want = want.detach().cpu()
+def _agree(want: torch.Tensor, got: torch.Tensor) -> bool:
+    want, got = want.detach().cpu(), got.detach().cpu()
     same = want.shape == got.shape and want.dtype == got.dtype
-    if not same or not torch.allclose(want, got, rtol=1e-3, atol=1e-5, equal_nan=True):
-        raise refuse(
-            "VER1005",
-            f"the ONNX model of node '{node}' gives another '{output}' than the node",
-        )
+    return same and torch.allclose(want, got, rtol=1e-3, atol=1e-5, equal_nan=True)

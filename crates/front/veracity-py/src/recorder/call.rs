@@ -8,6 +8,7 @@ use veracity::trace::{Birth, Call, SiteId, ViewId};
 
 use super::arguments::{Argument, Arguments, PathPart, Root, tensors_of_result};
 use super::operations::{Kind, Operation, Parameter};
+use super::sites::Owner;
 use super::storages::version;
 use super::{BUSY, Fault, Recorder, State, slices};
 
@@ -157,10 +158,9 @@ impl Recorder {
             views.push(state.view(tensor, Birth::Unseen)?);
         }
         let traced = views.iter().any(|view| state.tape.is_traced(*view));
-        let versions = match above {
-            true => arguments.tensors.iter().map(|t| version(&self.types, t)).collect(),
-            false => Vec::new(),
-        };
+        // Below autograd the counters move only after the operator returned.
+        let versions =
+            if above { arguments.tensors.iter().map(version).collect() } else { Vec::new() };
         let writes = written_reads(operation, &arguments, args, kwargs)?;
         let mut snapshots = Vec::new();
         for index in &writes {
@@ -258,10 +258,12 @@ impl Recorder {
         for (_, tensor) in &found {
             outputs.push(state.view(tensor, Birth::Seen)?);
         }
-        self.add_unforeseen_writes(py, state, operation, &mut pending)?;
-        let matters =
-            pending.traced || pending.views.iter().any(|view| state.tape.is_derived(*view));
+        state.add_unforeseen_writes(py, operation, &mut pending)?;
+        let matters = pending.traced
+            || state.storages.has_fresh()
+            || pending.views.iter().any(|view| state.tape.is_derived(*view));
         let site = if matters { state.sites.here(py)?.id } else { SiteId(0) };
+        state.storages.place_fresh(site);
         let counts: Vec<u32> = pending
             .views
             .iter()
@@ -297,37 +299,6 @@ impl Recorder {
         }
         Ok(())
     }
-
-    /// torch's own counters tell of writes that the table of operations does not know.
-    fn add_unforeseen_writes(
-        &self,
-        py: Python<'_>,
-        state: &mut State,
-        operation: &Operation,
-        pending: &mut Pending<'_>,
-    ) -> PyResult<()> {
-        for (index, before) in pending.versions.iter().enumerate() {
-            let tensor = &pending.arguments.tensors[index];
-            let unforeseen = before.is_some()
-                && !pending.writes.contains(&index)
-                && version(&self.types, tensor) != *before
-                && !pending
-                    .writes
-                    .iter()
-                    .any(|w| same_storage(state, pending.views[*w], pending.views[index]));
-            if !unforeseen {
-                continue;
-            }
-            if state.tape.must_snapshot(pending.views[index], &pending.views) {
-                let site = state.sites.here(py)?;
-                let location = state.sites.location(site.id).to_owned();
-                let message = format!("`{}` wrote into a constant unexpectedly", operation.name);
-                state.faults.push(Fault { code: "VER0919", message, location });
-            }
-            pending.writes.push(index);
-        }
-        Ok(())
-    }
 }
 
 fn same_storage(state: &State, left: ViewId, right: ViewId) -> bool {
@@ -335,6 +306,36 @@ fn same_storage(state: &State, left: ViewId, right: ViewId) -> bool {
 }
 
 impl State {
+    /// torch's own counters tell of writes that the table of operations does not know.
+    fn add_unforeseen_writes(
+        &mut self,
+        py: Python<'_>,
+        operation: &Operation,
+        pending: &mut Pending<'_>,
+    ) -> PyResult<()> {
+        for (index, before) in pending.versions.iter().enumerate() {
+            let tensor = &pending.arguments.tensors[index];
+            let unforeseen = before.is_some()
+                && !pending.writes.contains(&index)
+                && version(tensor) != *before
+                && !pending
+                    .writes
+                    .iter()
+                    .any(|w| same_storage(self, pending.views[*w], pending.views[index]));
+            if !unforeseen {
+                continue;
+            }
+            if self.tape.must_snapshot(pending.views[index], &pending.views) {
+                let site = self.sites.here(py)?;
+                let location = self.sites.location(site.id).to_owned();
+                let message = format!("`{}` wrote into a constant unexpectedly", operation.name);
+                self.faults.push(Fault { code: "VER0919", message, location });
+            }
+            pending.writes.push(index);
+        }
+        Ok(())
+    }
+
     /// A value left for Python: what Python makes of it is fixed in the export.
     fn note_escape(
         &mut self,
@@ -347,7 +348,11 @@ impl State {
             return Ok(());
         }
         let site = self.sites.here(py)?;
-        if site.by_torch && slices::is_check(what) {
+        // torch checks arguments, and `copy` passes memory on: neither makes anything of the value.
+        if site.caller == Owner::Torch && slices::is_check(what)
+            || site.caller == Owner::Copying
+            || (what == "__format__" && !self.tape.geometry(view).1.sizes.is_empty())
+        {
             return Ok(());
         }
         let fingerprint = fingerprint(result);
@@ -458,9 +463,10 @@ fn identity_source(operation: &Operation, pending: &Pending<'_>) -> Option<usize
         let key = pending.arguments.positional.get(1)?;
         return is_everything(key).then(|| pending.views.len() - 1).filter(|index| *index > 0);
     }
-    match pending.writes.is_empty() {
-        true => Some(0),
-        false => Some(pending.views.len() - 1).filter(|index| *index > 0),
+    if pending.writes.is_empty() {
+        Some(0)
+    } else {
+        Some(pending.views.len() - 1).filter(|index| *index > 0)
     }
 }
 
@@ -469,7 +475,6 @@ fn is_everything(key: &Argument) -> bool {
     let Argument::Literal(key) = key else { return false };
     Python::attach(|py| {
         let key = key.bind(py);
-        key.is(&py.Ellipsis())
-            || key.repr().is_ok_and(|text| text.to_string() == "slice(None, None, None)")
+        key.is(py.Ellipsis()) || key.repr().is_ok_and(|text| text == "slice(None, None, None)")
     })
 }

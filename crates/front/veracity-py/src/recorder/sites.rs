@@ -8,7 +8,7 @@ use veracity::trace::SiteId;
 
 /// Whose code a frame runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+pub(super) enum Owner {
     /// The user, or a library that is not torch.
     User,
     /// Python's own library, NumPy.
@@ -17,14 +17,16 @@ enum Owner {
     Torch,
     /// The recorder, and the parts of torch that only pass calls on.
     Recorder,
+    /// Python's module `copy`, which hands memory over without looking at it.
+    Copying,
 }
 
 /// A place in the user's code, and who asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) id: SiteId,
-    /// Whether torch itself made the call, for a check of its own.
-    pub(super) by_torch: bool,
+    /// Whose code made the call.
+    pub(super) caller: Owner,
 }
 
 /// Places seen so far.
@@ -38,7 +40,8 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    /// `owner_of_file` says for a file name: 0 user, 1 plumbing, 2 torch, 3 recorder.
+    /// `owner_of_file` says for a file name: 0 user, 1 plumbing, 2 torch, 3 recorder,
+    /// 4 `copy`.
     pub(super) fn new(owner_of_file: Py<PyAny>) -> Self {
         Self {
             known: HashMap::new(),
@@ -57,17 +60,17 @@ impl Sites {
     /// The innermost frame of the user's own code.
     pub(super) fn here(&mut self, py: Python<'_>) -> PyResult<Site> {
         let mut frame = current_frame(py);
-        let mut by_torch = None;
+        let mut caller = None;
         let mut outermost = None;
         while let Some(current) = frame {
             let code = current.getattr(pyo3::intern!(py, "f_code"))?;
             let owner = self.owner(&code)?;
-            if by_torch.is_none() && owner != Owner::Recorder {
-                by_torch = Some(owner == Owner::Torch);
+            if owner != Owner::Recorder {
+                caller.get_or_insert(owner);
             }
             if owner == Owner::User {
                 let id = self.intern(&current, &code)?;
-                return Ok(Site { id, by_torch: by_torch.unwrap_or(false) });
+                return Ok(Site { id, caller: caller.unwrap_or(owner) });
             }
             let back = current.getattr(pyo3::intern!(py, "f_back"))?;
             outermost = Some((current, code));
@@ -77,7 +80,7 @@ impl Sites {
             Some((frame, code)) => self.intern(&frame, &code)?,
             None => SiteId(0),
         };
-        Ok(Site { id, by_torch: by_torch.unwrap_or(false) })
+        Ok(Site { id, caller: caller.unwrap_or(Owner::Recorder) })
     }
 
     fn owner(&mut self, code: &Bound<'_, PyAny>) -> PyResult<Owner> {
@@ -91,6 +94,7 @@ impl Sites {
             0 => Owner::User,
             1 => Owner::Plumbing,
             2 => Owner::Torch,
+            4 => Owner::Copying,
             _ => Owner::Recorder,
         };
         self.held.push(code.clone().unbind());

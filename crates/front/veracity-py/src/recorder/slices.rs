@@ -344,15 +344,21 @@ pub(super) fn differences(
     found
         .into_iter()
         .map(|difference| {
-            let (what, first, later) = match difference.kind {
+            let (what, first, second) = match difference.kind {
                 DifferenceKind::Length => ("length", 0, 0),
                 DifferenceKind::Op => ("op", 0, 0),
                 DifferenceKind::Literals => ("literals", 0, 0),
                 DifferenceKind::Wiring => ("wiring", 0, 0),
                 DifferenceKind::Constant { first, later } => ("constant", first, later),
             };
-            let location = difference.site.map_or("", |site| state.location(site));
-            (what.to_owned(), location.to_owned(), first, later)
+            let made_at = match difference.kind {
+                DifferenceKind::Constant { later: position, .. } => {
+                    state.storages.made_at(later.slice.constants[position].storage)
+                }
+                _ => None,
+            };
+            let location = made_at.or(difference.site).map_or("", |site| state.location(site));
+            (what.to_owned(), location.to_owned(), first, second)
         })
         .collect()
 }

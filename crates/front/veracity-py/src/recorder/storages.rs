@@ -7,9 +7,7 @@ use std::collections::HashMap;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use veracity::trace::{Birth, Geometry, StorageId, Tape, ViewId};
-
-use super::arguments::TensorTypes;
+use veracity::trace::{Birth, Geometry, SiteId, StorageId, Tape, ViewId};
 
 /// Below this many storages sweeping is not worth its time.
 const SWEEP_FROM: usize = 4096;
@@ -43,6 +41,10 @@ pub(super) struct Storages {
     shared: Vec<SharedRange>,
     elements: Elements,
     sweep_at: usize,
+    /// Where the storages that recorded calls made were made.
+    made_at: HashMap<StorageId, SiteId>,
+    /// The storages that were not known before, since somebody asked.
+    fresh: Vec<StorageId>,
     /// `torch.UntypedStorage`.
     class: Py<PyAny>,
 }
@@ -54,6 +56,8 @@ impl Storages {
             shared: Vec::new(),
             elements: Elements::default(),
             sweep_at: SWEEP_FROM,
+            made_at: HashMap::new(),
+            fresh: Vec::new(),
             class,
         }
     }
@@ -114,6 +118,9 @@ impl Storages {
             Some(alias) => alias,
             None => (tape.storage(birth), 0),
         };
+        if birth == Birth::Seen {
+            self.fresh.push(id);
+        }
         self.known.insert(address, Known { id, shift_bytes });
         Ok((id, shift_bytes))
     }
@@ -148,6 +155,23 @@ impl Storages {
         let id = known.id;
         self.shared.push(SharedRange { start, end: start + length, storage: address, id });
         Ok(())
+    }
+
+    /// Whether storages appeared that have no place yet.
+    pub(super) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// Says where the storages were made that appeared since the last time.
+    pub(super) fn place_fresh(&mut self, site: SiteId) {
+        for id in self.fresh.drain(..) {
+            self.made_at.insert(id, site);
+        }
+    }
+
+    /// Where a storage was made, if a recorded call made it.
+    pub(super) fn made_at(&self, id: StorageId) -> Option<SiteId> {
+        self.made_at.get(&id).copied()
     }
 
     fn geometry(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Geometry> {
@@ -194,15 +218,19 @@ impl Storages {
         if self.known.len() < self.sweep_at {
             return Ok(());
         }
+        let mut addresses: Vec<usize> = self.known.keys().copied().collect();
+        addresses.sort_unstable();
         let mut gone = Vec::new();
-        for (address, known) in &self.known {
-            if self.expired(py, *address)? {
-                gone.push((*address, known.id, known.shift_bytes));
+        for address in addresses {
+            if self.expired(py, address)? {
+                let known = &self.known[&address];
+                gone.push((address, known.id, known.shift_bytes));
             }
         }
         for (address, id, shift_bytes) in gone {
             self.known.remove(&address);
             self.shared.retain(|range| range.storage != address);
+            self.made_at.remove(&id);
             if shift_bytes == 0
                 && !self.known.values().any(|known| known.shift_bytes > 0 && known.id == id)
             {
@@ -222,10 +250,7 @@ impl Storages {
 
     /// Gives all weak references back; the recorder is useless afterwards.
     pub(super) fn clear(&mut self, py: Python<'_>) -> PyResult<()> {
-        for address in std::mem::take(&mut self.known).into_keys() {
-            self.free(py, address)?;
-        }
-        Ok(())
+        std::mem::take(&mut self.known).into_keys().try_for_each(|address| self.free(py, address))
     }
 }
 
@@ -242,7 +267,6 @@ impl Elements {
 }
 
 /// The counter of writes that torch keeps for a tensor; tensors of inference mode have none.
-pub(super) fn version(types: &TensorTypes, tensor: &Bound<'_, PyAny>) -> Option<i64> {
-    let _ = types;
+pub(super) fn version(tensor: &Bound<'_, PyAny>) -> Option<i64> {
     tensor.getattr(pyo3::intern!(tensor.py(), "_version")).ok()?.extract().ok()
 }

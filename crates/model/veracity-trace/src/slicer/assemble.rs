@@ -93,7 +93,8 @@ struct Assembly<'a> {
     slicer: &'a Slicer<'a>,
     slice: Slice,
     last_writes: HashMap<Root, Time>,
-    /// Storages that are written and seen through several views.
+    /// Storages that are written, and seen through several views or through one that shows a place
+    /// twice.
     flat: HashSet<(StorageId, u32)>,
     inputs: HashMap<usize, usize>,
     constants: HashMap<(StorageId, u32, Option<ViewId>), usize>,
@@ -112,7 +113,9 @@ impl<'a> Assembly<'a> {
         }
         let flat = |(key, views): (&(StorageId, u32), &HashSet<ViewId>)| {
             let written = last_writes.contains_key(&Root::Base(key.0, key.1));
-            (written && views.len() > 1).then_some(*key)
+            let folded =
+                |view: &ViewId| slicer.tape.memory.view(*view).geometry.may_overlap_itself();
+            (written && (views.len() > 1 || views.iter().any(folded))).then_some(*key)
         };
         let flat = seen_through.iter().filter_map(flat).collect();
         let input = |mark: &usize| InputUse {

@@ -20,6 +20,7 @@ impl Slicer<'_> {
     /// Only a storage with an input has several roots that live at the same time.
     pub(super) fn check_overlaps(&mut self, events: &[EventId]) {
         for accesses in self.accesses(events).values() {
+            self.check_folded(accesses);
             let roots: BTreeSet<Root> = accesses.iter().map(|access| access.used.root).collect();
             if roots.len() < 2 {
                 continue;
@@ -29,6 +30,20 @@ impl Slicer<'_> {
                     let problem = Problem::InputsOverlap { site: write.site, ports };
                     self.problems.insert((write.time, problem));
                 }
+            }
+        }
+    }
+
+    /// An input that shows a place twice (`expand`) gets a place for each when it is given anew; a
+    /// write to one would not show on the other.
+    fn check_folded(&mut self, accesses: &[Access]) {
+        for write in accesses.iter().filter(|access| access.writes) {
+            let Root::Mark(index) = write.used.root else { continue };
+            let mark = &self.execution.marks[index];
+            if self.tape.memory.view(mark.view).geometry.may_overlap_itself() {
+                let ports = (mark.port, mark.port);
+                self.problems
+                    .insert((write.time, Problem::InputsOverlap { site: write.site, ports }));
             }
         }
     }

@@ -17,20 +17,28 @@ struct Scan {
     replaced_at: Option<Time>,
 }
 
+/// A root whose writes were scanned to the end.
+#[derive(Debug, Clone, Copy, Default)]
+struct Complete {
+    /// All writes to the root before this position are needed.
+    end: usize,
+    /// Whether one of them replaces what it writes.
+    replaces: bool,
+}
+
 /// What was scanned so far. Positions are indices into the writes of the root's storage.
 #[derive(Debug, Default)]
 pub(super) struct Scans {
-    /// All writes to the root before this position are needed.
-    complete: HashMap<Root, usize>,
+    complete: HashMap<Root, Complete>,
     /// For a tensor: by the end of a scan, its beginning and result.
     done: HashMap<(Root, ViewId), BTreeMap<usize, Scan>>,
 }
 
 impl Scans {
-    /// An earlier scan that ended here or later and began before.
+    /// An earlier scan that ended here or later and came down to here.
     fn known(&self, root: Root, view: ViewId, end: usize) -> Option<Scan> {
         let (_, scan) = self.done.get(&(root, view))?.range(end..).next()?;
-        (scan.begin < end || end == 0).then_some(*scan)
+        (scan.begin < end || scan.replaced_at.is_none()).then_some(*scan)
     }
 }
 
@@ -43,29 +51,39 @@ impl Slicer<'_> {
         if let Some(scan) = self.scans.known(root, read.view, end) {
             return scan.replaced_at;
         }
-        let complete = self.scans.complete.get(&root).copied().unwrap_or(0);
-        let scan = self.scan(root, read, &written_by[..end], complete);
+        let mut complete = self.scans.complete.get(&root).copied().unwrap_or_default();
+        let scan = self.scan(root, read, &written_by[..end], &mut complete);
         self.scans.done.entry((root, read.view)).or_default().insert(end, scan);
         if scan.replaced_at.is_none() {
-            self.scans.complete.insert(root, complete.max(end));
+            complete.end = complete.end.max(end);
+            self.scans.complete.insert(root, complete);
         }
         scan.replaced_at
     }
 
-    fn scan(&mut self, root: Root, read: &Read, writes: &[EventId], complete: usize) -> Scan {
+    fn scan(
+        &mut self,
+        root: Root,
+        read: &Read,
+        writes: &[EventId],
+        complete: &mut Complete,
+    ) -> Scan {
+        let begin = self.begin(root);
+        // Where everything is needed already, it matters only whether the tensor was replaced, and
+        // only when its first content is dubious.
+        let settled = if complete.replaces && read.hazard.is_some() { 0 } else { complete.end };
         for (index, id) in writes.iter().enumerate().rev() {
-            // Below, everything is needed already; whether something there replaced the tensor
-            // matters only when its first content is dubious.
-            if index < complete && read.hazard.is_none() {
+            if index < settled {
                 break;
             }
             self.visits += 1;
             let Some(event) = self.own_event(*id) else { continue };
-            if event.time <= self.begin(root) {
+            if event.time <= begin {
                 break;
             }
             if self.writes_to(event, root) {
                 self.need(*id);
+                complete.replaces |= event.overwrites;
                 if self.replaces(event, root, read.view) {
                     return Scan { begin: index, replaced_at: Some(event.time) };
                 }

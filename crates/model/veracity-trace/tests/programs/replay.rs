@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use veracity_trace::{Geometry, Operand, PortId, Slice, Step};
 
-use crate::machine::{Machine, Op, Payload, Values, element};
+use crate::machine::{Machine, Op, Payload, Values, element, is_mixed};
 use crate::tensor::positions;
 
 struct Buffer {
@@ -129,11 +129,11 @@ impl Replay<'_> {
                 vec![view(&reads[0], Some(base), shown)]
             }
             Op::Mix(literal, all) => {
-                let change = |index: usize| match all || index % 2 == 0 {
-                    true => element(literal, &values, index),
-                    false => values[0][index],
-                };
-                let new: Vec<u64> = (0..count).map(change).collect();
+                let change = |index| element(literal, &values, index);
+                let old = &values[0];
+                let new: Vec<u64> = (0..count)
+                    .map(|index| if is_mixed(index, all) { change(index) } else { old[index] })
+                    .collect();
                 self.write(&reads[0], &new);
                 vec![reads[0].clone()]
             }

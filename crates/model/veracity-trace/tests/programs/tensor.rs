@@ -19,16 +19,22 @@ pub(crate) fn geometry(offset: usize, extents: &[(usize, usize)]) -> Geometry {
     Geometry {
         offset: offset as u64,
         sizes: extents.iter().map(|extent| extent.0 as u64).collect(),
-        strides: extents.iter().map(|extent| i64::try_from(extent.1).unwrap()).collect(),
+        strides: extents
+            .iter()
+            .map(|extent| i64::try_from(extent.1).expect("small tensors"))
+            .collect(),
         element: 0,
     }
 }
 
 /// The positions of all elements, in logical order.
 pub(crate) fn positions(geometry: &Geometry) -> Vec<usize> {
-    let mut positions = vec![usize::try_from(geometry.offset).unwrap()];
+    let mut positions = vec![usize::try_from(geometry.offset).expect("small tensors")];
     for (size, stride) in geometry.sizes.iter().zip(&geometry.strides) {
-        let (size, stride) = (usize::try_from(*size).unwrap(), usize::try_from(*stride).unwrap());
+        let (size, stride) = (
+            usize::try_from(*size).expect("small tensors"),
+            usize::try_from(*stride).expect("small tensors"),
+        );
         positions = positions
             .iter()
             .flat_map(|start| (0..size).map(move |step| start + step * stride))
@@ -65,7 +71,7 @@ pub(crate) fn inside(outer: &Geometry, choice: [u8; 2]) -> Geometry {
     let mut inner = outer.clone();
     let [kind, amount] = choice.map(u64::from);
     let Some(size) = inner.sizes.first().copied() else { return inner };
-    let stride = u64::try_from(inner.strides[0]).unwrap();
+    let stride = u64::try_from(inner.strides[0]).expect("small tensors");
     match kind % 4 {
         0 => {
             inner.offset += amount % size * stride;

@@ -134,10 +134,3 @@ def main(arguments: list[str]) -> int:
     sys.path.insert(0, str(script.resolve().parent))
     runpy.run_path(str(script), run_name="__main__")
     return 0
-
-
-if __name__ == "__main__":
-    # Run by `-m`, this file is `__main__`; the modules must be those of `veracity.leapp`.
-    from veracity import leapp as _self
-
-    sys.exit(_self.main(sys.argv[1:]))

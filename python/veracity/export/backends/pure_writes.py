@@ -1,0 +1,72 @@
+"""Writes as the older ONNX exporter can translate them: a new tensor with the part replaced.
+
+`torch.export` turns a write through a view into `slice_scatter` and its like, for which that
+exporter has no symbols. Shapes are fixed, so each is a concatenation or a scatter.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+@functools.cache
+def table() -> dict[Any, Callable[..., torch.Tensor]]:
+    """Return what `run_decompositions` shall replace."""
+    aten = torch.ops.aten
+    return {
+        aten.slice_scatter.default: slice_scatter,
+        aten.select_scatter.default: select_scatter,
+        aten.copy.default: copy,
+        aten.fill.Scalar: fill,
+        aten.fill.Tensor: fill,
+        aten.zero.default: zero,
+        aten.lift_fresh_copy.default: torch.clone,
+    }
+
+
+def slice_scatter(
+    base: torch.Tensor,
+    part: torch.Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> torch.Tensor:
+    """Return `base` with `base[start:end:step]` along `dim` replaced by `part`."""
+    size = base.size(dim)
+    first, last, _ = slice(start, end, step).indices(size)
+    if step == 1:
+        before = base.narrow(dim, 0, first)
+        after = base.narrow(dim, max(first, last), size - max(first, last))
+        return torch.cat([before, part.to(base.dtype), after], dim)
+    shape = [1] * base.dim()
+    shape[dim] = -1
+    index = torch.arange(first, last, step, device=base.device).reshape(shape)
+    return base.scatter(dim, index.expand(part.shape), part.to(base.dtype))
+
+
+def select_scatter(base: torch.Tensor, part: torch.Tensor, dim: int, index: int) -> torch.Tensor:
+    """Return `base` with `base[index]` along `dim` replaced by `part`."""
+    index = index % base.size(dim)
+    return slice_scatter(base, part.unsqueeze(dim), dim, index, index + 1)
+
+
+def copy(base: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """Return `source` in the shape and element type of `base`."""
+    return source.to(base.dtype).expand(base.shape).clone()
+
+
+def fill(base: torch.Tensor, value: Any) -> torch.Tensor:
+    """Return a tensor like `base` that holds `value` everywhere."""
+    if isinstance(value, torch.Tensor):
+        return value.to(base.dtype).expand(base.shape).clone()
+    return torch.full_like(base, value)
+
+
+def zero(base: torch.Tensor) -> torch.Tensor:
+    """Return a tensor like `base` that holds zeros."""
+    return torch.zeros_like(base)
