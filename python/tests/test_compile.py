@@ -237,12 +237,17 @@ def test_element_names_that_do_not_fit_are_kept_and_told_with_the_line(tmp_path:
     assert ports["outputs"][0]["element_names"] == [1, 2]
 
 
-def test_without_nodes_there_is_no_bundle(tmp_path: Path) -> None:
-    made = recording(tmp_path / "b", [])
+def test_without_nodes_the_description_is_that_of_leapp(tmp_path: Path) -> None:
+    made = recording(tmp_path / "ours/b", [])
     result = compile_recording(made)
     assert result == {}
     assert [one.code for one in result.diagnostics] == ["VER0326"]  # type: ignore[union-attr]
-    assert [path.name for path in made.folder.iterdir()] == ["log.txt"]
+    leapp.start("b", save_path=str(tmp_path / "theirs"))
+    leapp.stop()
+    assert leapp.compile_graph(visualize=False) == {}
+    ours, theirs = description(made.folder), description(tmp_path / "theirs/b")
+    ours["system information"].pop("veracity version")
+    assert ours == theirs
 
 
 def test_a_dry_run_describes_everything_and_exports_nothing(tmp_path: Path) -> None:
@@ -326,10 +331,8 @@ def test_each_tick_beyond_what_a_bundle_knows_takes_generated_nodes(
     nodes, edges = delayed(order, delay, "jit")
     found = compiled(recording(tmp_path / "b", nodes, *edges))
     assert len(found["models"]) == 2 + generated
-    # Its only consumer is generated, so nobody else takes the value.
-    kept = generated > 0
-    assert ("source" in found["pipeline"]["outputs"]) == kept
-    assert list(found["pipeline"]["inputs"]) == ["source"]
+    assert found["pipeline"]["inputs"] == {"source": ["x"]}
+    assert found["pipeline"]["outputs"] == {"sink": ["y"]}
 
 
 @pytest.mark.parametrize("delay", [1, 2, 3])

@@ -95,8 +95,10 @@ def test_leapp_still_does_what_the_list_of_differences_says(name: str, tmp_path:
     elif isinstance(relation.theirs, str):
         assert theirs.error is None
         assert all(verdict is True for verdict in theirs.result.values())
-        manager = leapp.InferenceManager(str(theirs.yaml))
-        assert difference(roll_out(script, manager), eager(script))
+        found = roll_out(script, leapp.InferenceManager(str(theirs.yaml)))
+        # That LEAPP hides a port that a later tick reads is no mistake; its values must be wrong.
+        expected = [{key: tick[key] for key in found[0]} for tick in eager(script)]
+        assert difference(found, expected)
     else:
         assert _is_exactly(theirs.error, relation.theirs), theirs.error
         assert relation.message in str(theirs.error)

@@ -407,7 +407,6 @@ def test_weights_can_go_to_a_file_of_their_own(backend: str, tmp_path: Path) -> 
         ("onnx", {"optimize": False}),
         ("onnx", {"verify": True}),
         ("onnx", {"skip_validation": True}),
-        ("onnx", {"report": True}),
         ("onnx-torchscript", {"optimize": False}),
         ("onnx-torchscript", {"verify": True}),
         ("onnx-torchscript", {"prescript": True}),
@@ -418,6 +417,12 @@ def test_options_do_not_change_what_is_computed(
 ) -> None:
     made, path = export(backend, tmp_path, **options)
     assert_computes(made, path, policy, torch.randn(2, 4), torch.rand(()))
+
+
+def test_a_report_becomes_a_note(tmp_path: Path) -> None:
+    made, path = export("onnx", tmp_path, report=True)
+    assert [note.startswith("# PyTorch ONNX Conversion Report") for note in made.notes] == [True]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_model_of_the_older_exporter_that_computes_something_else_is_refused(

@@ -106,8 +106,9 @@ INVALID: list[tuple[str, Any, type[Exception]]] = [
 def test_invalid_patches_are_refused_with_the_type_leapp_raises(
     make: Any, error: type[Exception]
 ) -> None:
-    with pytest.raises(error):
+    with pytest.raises(error) as found:
         PatchSet(make(FunctionPatch, library()), is_traced)
+    assert found.value.diagnostics[0].location.startswith(f"{__file__}:")  # type: ignore[attr-defined]
     patcher = TracingPatcher()
     with pytest.raises(error):
         patcher.install(patching=make(leapp.FunctionPatch, library()))

@@ -126,6 +126,7 @@ def test_what_leapp_refuses_is_refused_with_the_same_type(make: Any, error: type
     with pytest.raises(error) as found:
         make(veracity.semantics)
     assert isinstance(found.value, VeracityError)
+    assert found.value.diagnostics[0].location.startswith(f"{__file__}:")
 
 
 def _named(module: Any, names: Any) -> Any:

@@ -16,7 +16,8 @@ from numbers import Real
 from typing import Any
 
 from veracity import _native
-from veracity.errors import refuse
+from veracity._places import user_line
+from veracity.errors import VeracityError, refuse
 from veracity.kinds import InputKindEnum, OutputKindEnum
 
 #: What stands in a bundle for an axis along which time runs.
@@ -39,7 +40,7 @@ class TemporalAxis:
     def __post_init__(self) -> None:
         """Refuse a period that no clock has."""
         if not _is_positive(self.period_ms):
-            raise refuse(
+            raise _refuse(
                 "VER0903", f"the period of a temporal axis must be positive: {self.period_ms!r}"
             )
 
@@ -59,7 +60,7 @@ class GraphConfigs:
     def __post_init__(self) -> None:
         """Refuse what a runtime could not keep to."""
         if self.frequency is not None and not _is_positive(self.frequency):
-            raise refuse("VER0903", f"the frequency must be positive: {self.frequency!r}")
+            raise _refuse("VER0903", f"the frequency must be positive: {self.frequency!r}")
         taken = frozenset() if self.frequency is None else frozenset({"frequency"})
         _check_extra(self.extra, taken, "GraphConfigs")
 
@@ -94,7 +95,7 @@ class TensorSemantics:
         """Check what was given and bring the element names into one form."""
         if not is_tensor(self.ref):
             kind = type(self.ref).__name__
-            raise refuse(
+            raise _refuse(
                 "VER0902",
                 f"`ref` of TensorSemantics must be a tensor or an array, not {kind}",
                 hints=("name each tensor of a nested value by a TensorSemantics of its own",),
@@ -180,7 +181,7 @@ def _normalised(names: Any, *, sentinel_is_ours: bool) -> tuple[Any, float | Non
     axes = [_axis(item, sentinel_is_ours=sentinel_is_ours) for item in names]
     periods = [item.period_ms for item in names if isinstance(item, TemporalAxis)]
     if len(periods) > 1:
-        raise refuse("VER0903", "element names have more than one temporal axis")
+        raise _refuse("VER0903", "element names have more than one temporal axis")
     flat = bool(axes) and all(isinstance(item, str) and item != TEMPORAL_AXIS for item in axes)
     return [axes] if flat or not axes else axes, periods[0] if periods else None
 
@@ -190,7 +191,7 @@ def _axis(item: Any, *, sentinel_is_ours: bool) -> Any:
         return TEMPORAL_AXIS
     if isinstance(item, list | tuple):
         if any(isinstance(name, TemporalAxis) for name in item):
-            raise refuse("VER0903", "a temporal axis stands for an axis, not within its names")
+            raise _refuse("VER0903", "a temporal axis stands for an axis, not within its names")
         if TEMPORAL_AXIS in item:
             raise _reserved()
         return list(item)
@@ -199,22 +200,26 @@ def _axis(item: Any, *, sentinel_is_ours: bool) -> Any:
     return item
 
 
-def _reserved() -> Exception:
-    return refuse(
+def _reserved() -> VeracityError:
+    return _refuse(
         "VER0903",
         f"{TEMPORAL_AXIS!r} is reserved",
         hints=("write `TemporalAxis(period_ms)` in its place",),
     )
 
 
+def _refuse(code: str, message: str, *, hints: tuple[str, ...] = ()) -> VeracityError:
+    return refuse(code, message, location=user_line(), hints=hints)
+
+
 def _check_extra(extra: Any, taken: frozenset[str], what: str) -> None:
     if extra is None:
         return
     if not isinstance(extra, Mapping):
-        raise refuse("VER0902", f"`extra` of {what} must be a dict, not {type(extra).__name__}")
+        raise _refuse("VER0902", f"`extra` of {what} must be a dict, not {type(extra).__name__}")
     clash = sorted(taken & {str(key) for key in extra})
     if clash:
-        raise refuse(
+        raise _refuse(
             "VER0903",
             f"`extra` of {what} would overwrite {', '.join(f'`{key}`' for key in clash)}",
             hints=("give these as arguments of their own, or rename the keys",),

@@ -136,7 +136,11 @@ def values_of_two_open_nodes_are_joined(api: Any, folder: Path) -> None:
 @refused("values", ["VER0907"])
 def an_open_value_becomes_an_input_of_another_node(api: Any, folder: Path) -> None:
     x = _begin(api, folder)
-    api.annotate.input_tensors("m", {"z": x * 2})  # told
+    z = api.annotate.input_tensors("m", {"z": x * 2})  # told
+    api.annotate.output_tensors("m", {"w": z + 1}, export_with="jit")
+    api.annotate.output_tensors("n", {"y": x + 1}, export_with="jit")
+    api.stop()
+    api.compile_graph(visualize=False)
 
 
 @refused("options", ["VER1003"], builtin=ValueError)
@@ -182,7 +186,7 @@ def a_static_output_that_is_no_tensor(api: Any, folder: Path) -> None:
 
 @refused("method", ["VER0902", "VER0908"])
 def a_method_that_returns_nothing(api: Any, folder: Path) -> None:
-    @api.annotate.method(export_with="jit")
+    @api.annotate.method(export_with="jit")  # told
     def nothing(x: torch.Tensor) -> None:
         x * 2
 
@@ -253,17 +257,6 @@ def an_update_that_depends_on_nothing(api: Any, folder: Path) -> None:
 def a_nested_state(api: Any, folder: Path) -> None:
     _begin(api, folder)
     api.annotate.state_tensors("n", {"h": {"inner": torch.ones(3)}})  # told
-
-
-@refused("wiring", ["VER0927"])
-def one_output_into_two_inputs_of_a_node(api: Any, folder: Path) -> None:
-    x = _begin(api, folder)
-    out = x * 2
-    api.annotate.output_tensors("n", {"out": out}, export_with="jit")
-    left, right = api.annotate.input_tensors("m", {"left": out, "right": out.clone()})
-    api.annotate.output_tensors("m", {"y": left + 2 * right}, export_with="jit")
-    api.stop()
-    api.compile_graph(visualize=False)
 
 
 @refused("mirror", ["VER0903", "VER0909", "VER0902"])

@@ -117,7 +117,7 @@ def static_outputs_follow_the_outputs(api: Any) -> Step:
     return step
 
 
-@script("ports", {"n/x": (1, 3)}, relation=Same(warns=("VER0902",)))
+@script("ports", {"n/x": (1, 3)}, relation=Same(warns=("VER0911",)))
 def a_python_number_among_the_inputs_is_a_constant(api: Any) -> Step:
     def step(given: Values) -> Values:
         x, gain = api.annotate.input_tensors("n", {"x": given["n/x"], "gain": 2.5})

@@ -6,11 +6,13 @@ from typing import Any
 
 import torch
 
-from differential.registry import Step, Values, script
+from differential.registry import Same, Step, Values, script
 
 
-def _meaning(title: str, **fields: Any) -> None:
-    @script("semantics", {"n/x": (2, 3)}, name=f"semantics_{title}", passes=1)
+def _meaning(title: str, *, warns: tuple[str, ...] = (), **fields: Any) -> None:
+    relation = Same(warns)
+
+    @script("semantics", {"n/x": (2, 3)}, name=f"semantics_{title}", passes=1, relation=relation)
     def meaning(api: Any) -> Step:
         built = {key: value(api) if callable(value) else value for key, value in fields.items()}
 
@@ -27,7 +29,7 @@ def _meaning(title: str, **fields: Any) -> None:
 _meaning("kind_enum", kind=lambda api: api.InputKindEnum.JOINT_POSITION)
 _meaning("kind_string", kind="custom/thing")
 _meaning("no_fields")
-_meaning("one_element_name", element_names="height")
+_meaning("one_element_name", element_names="height", warns=("VER0323",))
 _meaning("flat_element_names", element_names=["a", "b", "c"])
 _meaning("element_names_per_axis", element_names=[None, ["a", "b", "c"]])
 _meaning("temporal_axis", element_names=lambda api: [api.TemporalAxis(20), ["a", "b", "c"]])

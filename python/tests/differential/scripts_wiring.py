@@ -96,6 +96,24 @@ def one_tensor_into_two_nodes(api: Any) -> Step:
     return step
 
 
+@script(
+    "wiring",
+    {"a/x": (3,)},
+    relation=Better("one output cannot feed two inputs of a node", Exception, message="multiple"),
+)
+def one_output_into_two_inputs_of_a_node(api: Any) -> Step:
+    def step(given: Values) -> Values:
+        x = api.annotate.input_tensors("a", {"x": given["a/x"]})
+        out = x * 2
+        api.annotate.output_tensors("a", {"out": out}, export_with="jit")
+        left, right = api.annotate.input_tensors("b", {"left": out, "right": out.clone()})
+        y = left + 2 * right
+        api.annotate.output_tensors("b", {"y": y}, export_with="jit")
+        return {"b/y": y}
+
+    return step
+
+
 def _kept(name: str, between: Callable[[Tensor], Any]) -> None:
     @script("wiring", {"a/x": (2, 3)}, name=f"edge_kept_through_{name}")
     def kept(api: Any) -> Step:

@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 from veracity import _native
+from veracity._places import user_line
 from veracity.errors import Diagnostic, error_from_diagnostics, refuse
 from veracity.export import describe
 from veracity.export.log import FILE_NAME, ExportLog, Progress
@@ -46,7 +47,7 @@ class CompileResult(dict[str, bool]):
 _NOTHING = Diagnostic(
     "VER0326",
     "warning",
-    "nothing was recorded, so no bundle is written",
+    "nothing was recorded: the bundle is empty and cannot be run",
     "",
     ("annotate between start() and stop(), and run the annotated code there",),
 )
@@ -98,12 +99,12 @@ def compile_recording(
         dry_run: Describe the nodes without exporting; `None` keeps what the session says.
 
     Returns:
-        The verdict of each node, or `True` when nothing was checked on purpose. Without any node
-        there is no verdict and no bundle: LEAPP writes one that nothing can run.
+        The verdict of each node, or `True` when nothing was checked on purpose.
     """
     if graph_configs is not None and not isinstance(graph_configs, GraphConfigs):
         kind = type(graph_configs).__name__
-        raise refuse("VER0902", f"`graph_configs` is a {kind}, not GraphConfigs")
+        message = f"`graph_configs` is a {kind}, not GraphConfigs"
+        raise refuse("VER0902", message, location=user_line())
     if dry_run is not None:
         recording.dry_run = dry_run
     loud = recording.verbose if verbose is None else verbose
@@ -119,6 +120,7 @@ def compile_recording(
                 _write(outcome, Path(folder), graph_configs, log)
         else:
             outcome.found.append(_NOTHING)
+            _write_empty(recording)
         if visualize:
             log.detail("no picture is drawn: this version has no drawing")
         _tell(outcome, log)
@@ -187,6 +189,12 @@ def _write(outcome: _Outcome, work: Path, configs: GraphConfigs | None, log: Exp
         log.restore()
 
 
+def _write_empty(recording: Recording) -> None:
+    made = recording.folder / f".{recording.name}.yaml"
+    made.write_text(describe.empty_description(), encoding="utf-8")
+    os.replace(made, recording.folder / f"{recording.folder.name}.yaml")
+
+
 def _write_beside(folder: Path, draft: str, initial: dict[str, torch.Tensor]) -> None:
     """Write a bundle into a folder that holds other things.
 
@@ -224,7 +232,7 @@ def _statistics(outcome: _Outcome) -> list[str]:
     inputs = [(one.node.name, port.name) for one in outcome.made for port in one.inputs]
     outputs = [(one.node.name, port.name) for one in outcome.made for port in one.node.outputs]
     loose_in = sum(end not in fed for end in inputs)
-    loose_out = sum(end not in feeding or end in wiring.kept_outputs for end in outputs)
+    loose_out = sum(end not in feeding for end in outputs)
     return [
         f"Computation nodes: {len(outcome.made)} ({len(wiring.generated)} generated)",
         f"Dangling inputs: {loose_in}",

@@ -21,6 +21,7 @@ from veracity.tracing.nodes import Node, Port
 
 #: The LEAPP whose layout is written, so that its readers know what they have before them.
 LEAPP_VERSION = "0.7.2"
+CONFIG_VERSION = "1.3"
 
 
 def draft(
@@ -37,13 +38,20 @@ def draft(
         "nodes": [_node(one) for one in made],
         "data_flow": flow(wiring.data_flow),
         "feedback_flow": flow(wiring.feedback_flow),
-        "outputs": [key(output(end)) for end in wiring.kept_outputs],
         "frequency": None if given.frequency is None else float(given.frequency),
         "configs": plain(given.extra or {}, "`extra` of GraphConfigs", ""),
         "system": system_information(),
         "samples": None if samples is None else str(samples),
         "keep_misfit_names": True,
     }
+
+
+def empty_description() -> str:
+    """Return what LEAPP writes for a graph without nodes. Nothing can run it."""
+    system = {"leapp config version": CONFIG_VERSION} | system_information()
+    lines = [f"  {name}: {json.dumps(system[name])}" for name in sorted(system)]
+    flows = ["  data_flow: {}", "  feedback_flow: {}", "  inputs: {}", "  outputs: {}"]
+    return "\n".join(["models: {}", "", "pipeline:", *flows, "", "system information:", *lines, ""])
 
 
 def initial_values(made: list[Made], wiring: Wiring) -> dict[str, torch.Tensor]:

@@ -139,6 +139,7 @@ class _Builder:
             self._add_call(number, step)
         elif isinstance(step, View):
             base = self._value(step.base)
+            self._check_view_dtype(step)
             node = self._view(base, step.base_geometry, step.geometry)
             self._finish(Ref("step", number), node, base in self.borrowed)
         else:
@@ -201,6 +202,13 @@ class _Builder:
         return node
 
     # Views
+
+    def _check_view_dtype(self, step: View) -> None:
+        if step.base.kind != "constant":
+            return
+        have = self.program.constants[step.base.index].tensor.dtype
+        if have != step.dtype:
+            raise unsupported(f"a {step.dtype} shares memory with a {have}", self.location)
 
     def _view(self, base: fx.Node, have: Geometry, want: Geometry) -> fx.Node:
         """Return the tensor at `want` on the memory of the contiguous tensor at `have`."""

@@ -113,6 +113,17 @@ def missed_input(node: str, location: str, what: str) -> Diagnostic:
     )
 
 
+def left_behind(node: str, location: str) -> Diagnostic:
+    """Return the finding for memory that outlives the node and is read again on the next pass."""
+    return _warning(
+        "VER0912",
+        f"`{node}` changes a tensor that outlives it and reads it on its next pass: the export "
+        "begins from the first value each time",
+        location,
+        "declare it with `state_tensors` and `update_state`, or follow it with `annotate.module`",
+    )
+
+
 def pass_differs(node: str, location: str, number: int) -> Diagnostic:
     """Return the finding for a pass that computes something else."""
     return _error(

@@ -11,11 +11,9 @@ from veracity.errors import refuse
 from veracity.semantics import TensorSemantics
 from veracity.tracing.nodes import Port, Sample
 
+_DTYPES = "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool"
 #: Element types that bundles can hold.
-DTYPE_NAMES = {
-    getattr(torch, name): name
-    for name in ["float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
-}
+DTYPE_NAMES = {getattr(torch, name): name for name in _DTYPES.split()}
 
 
 @dataclass

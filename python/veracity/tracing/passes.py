@@ -7,6 +7,7 @@ line.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,6 +15,7 @@ import torch
 from veracity.errors import Diagnostic, VeracityError
 from veracity.tracing import findings
 from veracity.tracing.node import Pass, TracedNode
+from veracity.tracing.slice import Ref, Slice
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -132,3 +134,52 @@ def _changed_program(session: Session, node: TracedNode, later: int) -> list[Dia
         if what != "constant":
             return [findings.pass_differs(node.name, location, number)]
     return [findings.pass_differs(node.name, node.location, number)]
+
+
+def leftovers(session: Session, node: TracedNode) -> list[Diagnostic]:
+    """Tell about memory that a node leaves changed and reads again, when only one pass was seen.
+
+    Found by trying: the program is run again from what its first run left behind. The same outputs
+    mean that nothing of it matters.
+    """
+    if node.completed != 1 or not node.samples:
+        return []
+    program = slice_of(session, node)
+    lasting = [number for number, use in enumerate(program.constants) if use.lasting]
+    names = list(node.result_marks())
+    inputs = [node.samples[0].inputs[use.port] for use in program.inputs]
+    if not lasting:
+        return []
+    try:
+        left = _run(_with_outputs(program, lasting), names, inputs, extra=len(lasting))
+        again = dict(zip(lasting, left[len(names) :], strict=True))
+        constants = [
+            dataclasses.replace(use, tensor=again.get(number, use.tensor))
+            for number, use in enumerate(program.constants)
+        ]
+        after = _run(dataclasses.replace(program, constants=constants), names, inputs)
+    except (VeracityError, RuntimeError) as error:
+        session.log.detail(f"`{node.name}` cannot be run again: {error}")
+        return []
+    if all(_same(got, want) for got, want in zip(after, left, strict=False)):
+        return []
+    return [
+        findings.left_behind(node.name, location)
+        for location in sorted({program.constants[number].location for number in lasting})
+    ]
+
+
+def _with_outputs(program: Slice, constants: list[int]) -> Slice:
+    extra = [Ref("constant", number) for number in constants]
+    return dataclasses.replace(program, outputs=[*program.outputs, *extra])
+
+
+def _run(
+    program: Slice, names: list[str], inputs: list[torch.Tensor], *, extra: int = 0
+) -> tuple[torch.Tensor, ...]:
+    from veracity.export import graph
+
+    module = graph.build(program, [*names, *(f"left_{number}" for number in range(extra))])
+    with torch.no_grad():
+        results = module(*inputs)
+    return (results,) if isinstance(results, torch.Tensor) else tuple(results)

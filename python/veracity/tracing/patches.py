@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import ModuleType, TracebackType
 from typing import Any
 
+from veracity._places import user_line
 from veracity.errors import VeracityError, refuse
 from veracity.semantics import is_tensor
 
@@ -162,8 +163,8 @@ def _target(patch: FunctionPatch) -> str:
 
 def _wrong_type(message: str) -> VeracityError:
     # A patch of the wrong type is what an annotation of the wrong type is: a TypeError.
-    return refuse("VER0902", message)
+    return refuse("VER0902", message, location=user_line())
 
 
 def _wrong_value(message: str) -> VeracityError:
-    return refuse("VER0925", message)
+    return refuse("VER0925", message, location=user_line())

@@ -25,6 +25,8 @@ def recording_of(session: Session) -> Recording:
     edges = _edges(session, graph, found)
     nodes = [_node(session, session.nodes[name]) for name in order]
     found += _escape_findings(session)
+    for node in session.nodes.values():
+        found += passes.leftovers(session, node)
     return Recording(
         name=session.options.name,
         folder=session.options.folder,

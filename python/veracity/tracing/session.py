@@ -867,7 +867,6 @@ class Session:
 
 def _kinds_of(base: type) -> set[type]:
     """Return a class and all classes below it."""
-    found = {base}
-    for kind in base.__subclasses__():
-        found |= _kinds_of(kind)
-    return found
+    subclasses: list[type] = type.__subclasses__(base)
+    below = [_kinds_of(kind) for kind in subclasses]
+    return {base}.union(*below)

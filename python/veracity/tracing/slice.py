@@ -106,10 +106,15 @@ class ConstantUse:
     Attributes:
         tensor: Its value when it was recorded. Not written by anybody.
         written: Whether a step writes into its memory: the program must start from a copy.
+        lasting: Whether it was there before the node began and is written: what is left in it may
+            matter to the next pass.
+        location: `file:line` of the user's code that uses it first.
     """
 
     tensor: torch.Tensor
     written: bool
+    lasting: bool = False
+    location: str = ""
 
 
 @dataclass(frozen=True)

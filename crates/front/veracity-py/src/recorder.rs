@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use veracity::trace::{Birth, ExecutionId, NodeId, Origin, PortId, Tape, ViewId};
+use veracity::trace::{Birth, ExecutionId, NodeId, Origin, PortId, StorageId, Tape, ViewId};
 
 use self::arguments::TensorTypes;
 use self::call::Payload;
@@ -49,6 +49,8 @@ pub(super) struct State {
     payloads: HashMap<veracity::trace::EventId, std::sync::Arc<Payload>>,
     constants: Constants,
     slices: Vec<Option<KeptSlice>>,
+    /// For each open execution, the first storage that was new to it.
+    opened_at: HashMap<u32, StorageId>,
     faults: Vec<Fault>,
 }
 
@@ -95,6 +97,7 @@ impl Recorder {
             payloads: HashMap::new(),
             constants: Constants::default(),
             slices: Vec::new(),
+            opened_at: HashMap::new(),
             faults: Vec::new(),
         };
         Ok(Self {
@@ -140,7 +143,11 @@ impl Recorder {
 
     /// Begins an execution of a node.
     fn open(&self, py: Python<'_>, node: u32, light: bool) -> u32 {
-        self.lock(py).tape.open(NodeId(node), light).0
+        let mut state = self.lock(py);
+        let execution = state.tape.open(NodeId(node), light).0;
+        let next = state.storages.next_id();
+        state.opened_at.insert(execution, next);
+        execution
     }
 
     /// Marks the memory of a tensor as an input from now on.
@@ -177,7 +184,8 @@ impl Recorder {
         let state = &mut *state;
         let closed = state.tape.close(ExecutionId(execution));
         let answer = slices::closed_to_python(py, state, &closed)?;
-        let number = state.keep_slice(closed.slice);
+        let opened_at = state.opened_at.remove(&execution).unwrap_or(StorageId(0));
+        let number = state.keep_slice(closed.slice, opened_at);
         answer.set_item("slice", number)?;
         state.settle(py)?;
         Ok(answer)

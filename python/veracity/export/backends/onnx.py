@@ -55,7 +55,7 @@ class Dynamo:
         notes: list[str] = []
         try:
             with quiet(notes):
-                model = _translated(module, ports, options, path)
+                model = _translated(module, ports, options, notes)
                 return _written(model, module, ports, names, options, path, notes)
         except VeracityError as refused:
             return _second_choice(refused, module, ports, names, options, path)
@@ -147,21 +147,26 @@ def _free_name(name: str, taken: set[str]) -> str:
 # The two exporters
 
 
-def _translated(module: fx.GraphModule, ports: Ports, options: dict[str, Any], path: Path) -> Any:
+def _translated(
+    module: fx.GraphModule, ports: Ports, options: dict[str, Any], notes: list[str]
+) -> Any:
     program = exported_program(module, ports)
-    try:
-        with torch.no_grad(), kept_tables():
-            made = torch.onnx.export(
-                program,
-                dynamo=True,
-                verbose=False,
-                opset_version=options.get("opset_version", _DEFAULT_OPSET),
-                optimize=bool(options.get("optimize", True)),
-                report=bool(options.get("report", False)),
-                artifacts_dir=path.parent,
-            )
-    except Exception as error:  # any: the exporter raises whatever it meets
-        raise exporter_refused(error, module, ports, _OTHER_FORMATS) from error
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with torch.no_grad(), kept_tables():
+                made = torch.onnx.export(
+                    program,
+                    dynamo=True,
+                    verbose=False,
+                    opset_version=options.get("opset_version", _DEFAULT_OPSET),
+                    optimize=bool(options.get("optimize", True)),
+                    report=bool(options.get("report", False)),
+                    artifacts_dir=folder,
+                )
+        except Exception as error:  # any: the exporter raises whatever it meets
+            raise exporter_refused(error, module, ports, _OTHER_FORMATS) from error
+        finally:
+            notes.extend(report.read_text() for report in Path(folder).glob("*.md"))
     return _checked_program(made).model
 
 

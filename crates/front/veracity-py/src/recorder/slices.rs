@@ -19,6 +19,8 @@ use super::origin_to_python;
 /// A slice with the calls it is made of.
 pub(super) struct KeptSlice {
     pub(super) slice: Slice,
+    /// The first storage that was new to the pass.
+    opened_at: trace::StorageId,
     payloads: HashMap<EventId, Arc<Payload>>,
 }
 
@@ -65,7 +67,7 @@ pub(super) fn is_check(what: &str) -> bool {
 
 impl State {
     /// Keeps a slice, with the calls it needs; returns its number.
-    pub(super) fn keep_slice(&mut self, slice: Slice) -> usize {
+    pub(super) fn keep_slice(&mut self, slice: Slice, opened_at: trace::StorageId) -> usize {
         let events = slice.steps.iter().filter_map(|step| match step {
             Step::Call { event, .. } => Some(*event),
             Step::View { .. } | Step::Copy { .. } => None,
@@ -73,7 +75,7 @@ impl State {
         let payloads = events
             .filter_map(|event| Some((event, Arc::clone(self.payloads.get(&event)?))))
             .collect();
-        self.slices.push(Some(KeptSlice { slice, payloads }));
+        self.slices.push(Some(KeptSlice { slice, opened_at, payloads }));
         self.slices.len() - 1
     }
 
@@ -203,7 +205,10 @@ pub(super) fn slice_to_python<'py>(
     let constants = PyList::empty(py);
     for constant in &kept.slice.constants {
         let tensor = constant_tensor(py, state, constant)?;
-        constants.append(classes.constant.call1((tensor, constant.written))?)?;
+        let lasting = constant.written && constant.read && constant.storage < kept.opened_at;
+        let location = state.location(constant.site);
+        let arguments = (tensor, constant.written, lasting, location);
+        constants.append(classes.constant.call1(arguments)?)?;
     }
     let steps = PyList::empty(py);
     for step in &kept.slice.steps {

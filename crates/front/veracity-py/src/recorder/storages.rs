@@ -43,6 +43,8 @@ pub(super) struct Storages {
     sweep_at: usize,
     /// Where the storages that recorded calls made were made.
     made_at: HashMap<StorageId, SiteId>,
+    /// Greater than every storage so far.
+    next_id: StorageId,
     /// The storages that were not known before, since somebody asked.
     fresh: Vec<StorageId>,
     /// `torch.UntypedStorage`.
@@ -57,6 +59,7 @@ impl Storages {
             elements: Elements::default(),
             sweep_at: SWEEP_FROM,
             made_at: HashMap::new(),
+            next_id: StorageId(0),
             fresh: Vec::new(),
             class,
         }
@@ -118,6 +121,7 @@ impl Storages {
             Some(alias) => alias,
             None => (tape.storage(birth), 0),
         };
+        self.next_id = self.next_id.max(StorageId(id.0 + 1));
         if birth == Birth::Seen {
             self.fresh.push(id);
         }
@@ -155,6 +159,11 @@ impl Storages {
         let id = known.id;
         self.shared.push(SharedRange { start, end: start + length, storage: address, id });
         Ok(())
+    }
+
+    /// Greater than every storage so far.
+    pub(super) fn next_id(&self) -> StorageId {
+        self.next_id
     }
 
     /// Whether storages appeared that have no place yet.

@@ -1,12 +1,6 @@
 //! A front in few words, for tests.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-#![expect(clippy::allow_attributes, reason = "which part is used differs from file to file")]
-
-use veracity_trace::{
-    Birth, Call, Geometry, OpId, Operand, Problem, Recorded, SiteId, Slice, Step, StorageId, Tape,
-    ViewId,
-};
+use veracity_trace::{Birth, Call, Geometry, OpId, Recorded, SiteId, StorageId, Tape, ViewId};
 
 /// A row of a storage.
 pub(crate) fn row(offset: u64, len: u64) -> Geometry {
@@ -45,11 +39,6 @@ impl Script {
 
     pub(crate) fn storage(&self, view: ViewId) -> StorageId {
         self.tape.geometry(view).0
-    }
-
-    /// The line of the next call.
-    pub(crate) fn next_site(&self) -> SiteId {
-        SiteId(self.calls + 1)
     }
 
     /// Tells a call, changed as wanted.
@@ -106,29 +95,4 @@ impl Script {
             call.identity = Some(1);
         })
     }
-}
-
-/// The lines of a program, in order, with `view` and `copy` for the steps that are no calls.
-pub(crate) fn lines(slice: &Slice) -> Vec<String> {
-    let name = |step: &Step| match step {
-        Step::Call { site, .. } => site.0.to_string(),
-        Step::View { .. } => "view".to_owned(),
-        Step::Copy { .. } => "copy".to_owned(),
-    };
-    slice.steps.iter().map(name).collect()
-}
-
-/// What the call at a line works on.
-pub(crate) fn operands(slice: &Slice, line: u32) -> Vec<Operand> {
-    let at_line = |step: &Step| match step {
-        Step::Call { site, operands, .. } if site.0 == line => Some(operands.clone()),
-        _ => None,
-    };
-    slice.steps.iter().find_map(at_line).expect("the line is in the program")
-}
-
-/// Names of problems.
-pub(crate) fn names(problems: &[Problem]) -> Vec<String> {
-    let name = |problem: &Problem| format!("{problem:?}").split(' ').next().map(str::to_owned);
-    problems.iter().filter_map(name).collect()
 }
