@@ -133,16 +133,6 @@ def values_of_two_open_nodes_are_joined(api: Any, folder: Path) -> None:
     api.annotate.output_tensors("n", {"y": mixed}, export_with="jit")
 
 
-@refused("values", ["VER0907"])
-def an_open_value_becomes_an_input_of_another_node(api: Any, folder: Path) -> None:
-    x = _begin(api, folder)
-    z = api.annotate.input_tensors("m", {"z": x * 2})  # told
-    api.annotate.output_tensors("m", {"w": z + 1}, export_with="jit")
-    api.annotate.output_tensors("n", {"y": x + 1}, export_with="jit")
-    api.stop()
-    api.compile_graph(visualize=False)
-
-
 @refused("options", ["VER1003"], builtin=ValueError)
 def an_unknown_backend(api: Any, folder: Path) -> None:
     x = _begin(api, folder)

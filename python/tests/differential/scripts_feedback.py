@@ -333,7 +333,7 @@ def _self_delay(ticks: int) -> None:
             shown = old * 10 + x
             api.annotate.output_tensors("n", {"new": new, "shown": shown}, export_with="jit")
             line[:] = [*line[1:], new]
-            return {"n/new": new, "n/shown": shown}
+            return {"n/shown": shown}
 
         return step
 
@@ -360,7 +360,7 @@ def the_tick_before_of_an_earlier_node(api: Any) -> Step:
         y = before + 1
         api.annotate.output_tensors("b", {"y": y}, export_with="jit")
         last = out
-        return {"a/out": out, "b/y": y}
+        return {"b/y": y}
 
     return step
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from differential.nodes import two_nodes
-from differential.registry import Better, Same, Step, Values, script
+from differential.registry import Better, Step, Values, script
 
 
 @script("wiring", {"a/x": (1, 6)})
@@ -189,7 +189,30 @@ def a_published_value_changed_in_place_is_glue(api: Any) -> Step:
     return two_nodes(api, between)
 
 
-@script("wiring", {"a/x": (2, 3)}, relation=Same(warns=()))
+@script(
+    "wiring",
+    {"a/x": (2, 3)},
+    relation=Better(
+        "refused, and the line is not named",
+        Exception,
+        ("VER0913", "VER0907"),
+        message="different node",
+    ),
+)
+def a_value_of_an_open_node_becomes_an_input(api: Any) -> Step:
+    def step(given: Values) -> Values:
+        x = api.annotate.input_tensors("a", {"x": given["a/x"]})
+        z = api.annotate.input_tensors("b", {"z": x * 2})  # told
+        w = z + 1
+        api.annotate.output_tensors("b", {"w": w}, export_with="jit")
+        y = x + 1
+        api.annotate.output_tensors("a", {"y": y}, export_with="jit")
+        return {"a/y": y, "b/w": w}
+
+    return step
+
+
+@script("wiring", {"a/x": (2, 3)})
 def mirrored_tags_restore_an_edge(api: Any) -> Step:
     def between(out: Tensor) -> Any:
         other = torch.zeros(2, 3)

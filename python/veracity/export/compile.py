@@ -232,7 +232,7 @@ def _statistics(outcome: _Outcome) -> list[str]:
     inputs = [(one.node.name, port.name) for one in outcome.made for port in one.inputs]
     outputs = [(one.node.name, port.name) for one in outcome.made for port in one.node.outputs]
     loose_in = sum(end not in fed for end in inputs)
-    loose_out = sum(end not in feeding for end in outputs)
+    loose_out = sum(end not in feeding or end in wiring.kept_outputs for end in outputs)
     return [
         f"Computation nodes: {len(outcome.made)} ({len(wiring.generated)} generated)",
         f"Dangling inputs: {loose_in}",

@@ -38,6 +38,7 @@ def draft(
         "nodes": [_node(one) for one in made],
         "data_flow": flow(wiring.data_flow),
         "feedback_flow": flow(wiring.feedback_flow),
+        "outputs": [key(output(end)) for end in wiring.kept_outputs],
         "frequency": None if given.frequency is None else float(given.frequency),
         "configs": plain(given.extra or {}, "`extra` of GraphConfigs", ""),
         "system": system_information(),

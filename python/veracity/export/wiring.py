@@ -38,6 +38,7 @@ class Wiring:
         data_flow: Edges within a tick.
         feedback_flow: Edges into the next tick.
         initial: What inputs of `feedback_flow` start from.
+        kept_outputs: Outputs that feed only generated nodes: still the pipeline's own.
         generated: Names of the generated nodes.
     """
 
@@ -45,6 +46,7 @@ class Wiring:
     data_flow: list[tuple[End, End]] = field(default_factory=list)
     feedback_flow: list[tuple[End, End]] = field(default_factory=list)
     initial: dict[End, torch.Tensor] = field(default_factory=dict)
+    kept_outputs: list[End] = field(default_factory=list)
     generated: set[str] = field(default_factory=set)
 
     def without_inputs(self, dropped: set[End]) -> Wiring:
@@ -140,6 +142,14 @@ class _Wirer:
         wiring = self._wiring
         for name, node in self._nodes.items():
             wiring.nodes += [*self._before.get(name, ()), node, *self._after.get(name, ())]
+        feeds: dict[End, set[str]] = {}
+        for source, target in wiring.data_flow + wiring.feedback_flow:
+            feeds.setdefault(source, set()).add(target[0])
+        wiring.kept_outputs = [
+            end
+            for end, targets in feeds.items()
+            if end[0] not in wiring.generated and targets <= wiring.generated
+        ]
         return wiring
 
     def _connect(self, edge: Edge) -> None:

@@ -109,6 +109,9 @@ def _converter(original: Any, name: str) -> Any:
     def convert(value: Any, *args: Any, **kwargs: Any) -> Any:
         if not arrays.active():
             return original(value, *args, **kwargs)
+        if isinstance(value, torch.Tensor) and value.device.type == "cpu":
+            # A traced tensor gives a traced array; NumPy itself would drop the subclass.
+            value = value.detach().numpy()
         if arrays.traced_in(value):
             return _converted(name, original, value, args, kwargs)
         made = original(value, *args, **kwargs)

@@ -97,6 +97,7 @@ _WAYS = {
     "__len__": "as a size that depends on data",
     "_local_scalar_dense": "inside of a script",
     "its memory": "as raw memory",
+    "__dlpack__": "to another library",
     "data_ptr": "as raw memory",
     "untyped_storage": "as raw memory",
     "storage": "as raw memory",

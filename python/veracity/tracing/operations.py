@@ -130,7 +130,7 @@ def classify(func: Callable[..., Any], number: int) -> Operation:
         return _classify_attribute(func, name, number)
     if reason := _refusal(func, name):
         return Operation(number, name, "refused", reason=reason)
-    if name in ("numpy", "__array__") and _is_tensor_method(func):
+    if name == "numpy" and _is_tensor_method(func):
         return Operation(number, name, "array")
     for names, kind in (
         (_ESCAPES, "escape"),

@@ -656,9 +656,13 @@ class Session:
             hint = "compute it with torch from what `input_tensors` returned"
             raise refuse("VER0908", f"{message} inputs", location=location, hints=(hint,))
         if not running.light and not self.recorder.is_traced(tensor):
-            raise error_from_diagnostics(
-                [findings.problem("untraced", location, node.name, None, [entry.name])]
-            )
+            # What could not be followed comes first: it may be the reason.
+            reasons = [
+                Diagnostic(code, "error", message, place or location, ())
+                for code, message, place in self.recorder.take_faults()
+            ]
+            untraced = findings.problem("untraced", location, node.name, None, [entry.name])
+            raise error_from_diagnostics([*reasons, untraced])
         return tensor
 
     def _keep_statics(
@@ -772,6 +776,10 @@ class Session:
             else:
                 port_names = [labels[port] for port in ports]
             other_name = None if other is None else names[other]
+            if what == "unseen" and closed["escapes"]:
+                # The escape is told; this is where it came back.
+                self.log.note(f"`{node.name}` uses a tensor from out of sight at {place}")
+                continue
             found = findings.problem(what, place or location, node.name, other_name, port_names)
             if findings.is_fatal(what):
                 fatal.append(found)

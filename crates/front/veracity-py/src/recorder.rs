@@ -18,7 +18,9 @@ use std::sync::{Mutex, MutexGuard};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use veracity::trace::{Birth, ExecutionId, NodeId, Origin, PortId, StorageId, Tape, ViewId};
+use veracity::trace::{
+    Birth, ExecutionId, NodeId, Origin, PortId, SiteId, StorageId, Tape, ViewId,
+};
 
 use self::arguments::TensorTypes;
 use self::call::Payload;
@@ -51,6 +53,8 @@ pub(super) struct State {
     slices: Vec<Option<KeptSlice>>,
     /// For each open execution, the first storage that was new to it.
     opened_at: HashMap<u32, StorageId>,
+    /// Where storages were filled with random numbers that no input had a part in.
+    drawn: HashMap<StorageId, SiteId>,
     faults: Vec<Fault>,
 }
 
@@ -98,6 +102,7 @@ impl Recorder {
             constants: Constants::default(),
             slices: Vec::new(),
             opened_at: HashMap::new(),
+            drawn: HashMap::new(),
             faults: Vec::new(),
         };
         Ok(Self {
@@ -183,8 +188,8 @@ impl Recorder {
         let mut state = self.lock(py);
         let state = &mut *state;
         let closed = state.tape.close(ExecutionId(execution));
-        let answer = slices::closed_to_python(py, state, &closed)?;
         let opened_at = state.opened_at.remove(&execution).unwrap_or(StorageId(0));
+        let answer = slices::closed_to_python(py, state, &closed, opened_at)?;
         let number = state.keep_slice(closed.slice, opened_at);
         answer.set_item("slice", number)?;
         state.settle(py)?;
@@ -357,6 +362,7 @@ impl State {
             return Ok(());
         }
         self.payloads.clear();
+        self.drawn.clear();
         self.constants.keep_only(&self.slices);
         self.storages.sweep(py, &mut self.tape)
     }

@@ -108,7 +108,7 @@ def exporter_refused(
     if isinstance(error, VeracityError):
         return error
     node = guilty_node(error, module)
-    operation = f" at {node.format_node()}" if node is not None else ""
+    operation = f": the exporter stops at '{_target_name(node)}'" if node is not None else ""
     location = str(node.meta.get(LOCATION, "")) if node is not None else ""
     said = f"{type(error).__name__}: {_one_line(_root_cause(error))}"
     return refuse(
@@ -186,7 +186,8 @@ def _by_operator(text: str, nodes: dict[str, fx.Node]) -> list[str]:
 
 def _target_name(node: fx.Node) -> str:
     target = node.target
-    return target if isinstance(target, str) else getattr(target, "__name__", "")
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    return name.partition(".")[0]  # an overload of a custom operator has its name behind a dot
 
 
 _ASSIGNMENT = re.compile(r"\s*(\w+)(?:\s*:[^=]*)? = ")

@@ -210,9 +210,8 @@ impl Recorder {
                 return Ok(None);
             }
             Kind::Share => {
-                for tensor in &pending.arguments.tensors {
-                    state.storages.share(&mut state.tape, tensor)?;
-                }
+                state.share_memory(py, operation, &pending, result)?;
+                return Ok(None);
             }
             Kind::Array => {
                 return self.hand_out_array(py, guard, &pending, result);
@@ -260,10 +259,14 @@ impl Recorder {
         }
         state.add_unforeseen_writes(py, operation, &mut pending)?;
         let matters = pending.traced
+            || pending.random
             || state.storages.has_fresh()
             || pending.views.iter().any(|view| state.tape.is_derived(*view));
         let site = if matters { state.sites.here(py)?.id } else { SiteId(0) };
         state.storages.place_fresh(site);
+        if !pending.traced && state.tape.has_open() {
+            state.note_draw(&pending, &outputs, site);
+        }
         let counts: Vec<u32> = pending
             .views
             .iter()
@@ -334,6 +337,34 @@ impl State {
             pending.writes.push(index);
         }
         Ok(())
+    }
+
+    /// Memory that torch hands to itself is found again; what others make of it is not seen.
+    fn share_memory(
+        &mut self,
+        py: Python<'_>,
+        operation: &Operation,
+        pending: &Pending<'_>,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let by_torch = self.sites.here(py)?.caller == Owner::Torch;
+        for (tensor, view) in pending.arguments.tensors.iter().zip(&pending.views) {
+            self.storages.share(&mut self.tape, tensor)?;
+            if !by_torch {
+                self.note_escape(py, *view, &operation.name, result)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows random numbers that are drawn inside of a node without its inputs.
+    fn note_draw(&mut self, pending: &Pending<'_>, outputs: &[ViewId], site: SiteId) {
+        let storage = |view: &ViewId| self.tape.geometry(*view).0;
+        let source = pending.views.iter().find_map(|view| self.drawn.get(&storage(view)).copied());
+        let Some(site) = (if pending.random { Some(site) } else { source }) else { return };
+        let written = pending.writes.iter().map(|index| &pending.views[*index]);
+        let touched: Vec<_> = outputs.iter().chain(written).map(storage).collect();
+        self.drawn.extend(touched.into_iter().map(|storage| (storage, site)));
     }
 
     /// A value left for Python: what Python makes of it is fixed in the export.

@@ -25,7 +25,7 @@ pub(super) struct KeptSlice {
 }
 
 /// The ways in which a value leaves for Python; what is not listed is a read of its memory.
-const ESCAPES: [&str; 26] = [
+const ESCAPES: [&str; 27] = [
     "its memory",
     "item",
     "__bool__",
@@ -52,6 +52,7 @@ const ESCAPES: [&str; 26] = [
     "__format__",
     "__reversed__",
     "numpy value",
+    "__dlpack__",
 ];
 
 /// The number that stands for a way out on the tape.
@@ -62,7 +63,7 @@ pub(super) fn escape_number(what: &str) -> u16 {
 
 /// Whether a way out is one that torch uses to check arguments.
 pub(super) fn is_check(what: &str) -> bool {
-    matches!(what, "__bool__" | "equal" | "allclose" | "is_nonzero" | "_local_scalar_dense")
+    matches!(what, "__bool__" | "equal" | "allclose" | "is_nonzero")
 }
 
 impl State {
@@ -90,11 +91,20 @@ pub(super) fn closed_to_python<'py>(
     py: Python<'py>,
     state: &State,
     closed: &Closed,
+    opened_at: trace::StorageId,
 ) -> PyResult<Bound<'py, PyDict>> {
     let answer = PyDict::new(py);
     let problems = PyList::empty(py);
     for problem in &closed.problems {
         problems.append(problem_to_python(py, state, problem)?)?;
+    }
+    for constant in &closed.slice.constants {
+        if constant.storage >= opened_at
+            && let Some(site) = state.drawn.get(&constant.storage)
+        {
+            let none: Option<u32> = None;
+            problems.append(("random", state.location(*site), none, Vec::<u32>::new()))?;
+        }
     }
     let escapes: Vec<(&str, &str, u64)> = closed
         .escapes
