@@ -53,11 +53,13 @@ def _quiet() -> Iterator[None]:
     """Keep both loggers and the exporters' warnings out of the table."""
     logging.disable(1000)
     talk = io.StringIO()
-    with warnings.catch_warnings(), contextlib.redirect_stderr(talk):
-        warnings.simplefilter("ignore")
-        with contextlib.redirect_stdout(talk):
-            yield
-    logging.disable(logging.NOTSET)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(talk):
+            warnings.simplefilter("ignore")
+            with contextlib.redirect_stdout(talk):
+                yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 # A pass

@@ -43,7 +43,7 @@ def main() -> None:
     torch.manual_seed(0)
     encoder, policy = nn.Linear(8, 4), nn.Sequential(nn.Linear(4, 4), nn.ELU(), nn.Linear(4, 2))
     sent = out / "sent_policy.pt"
-    torch.jit.script(policy).save(str(sent))
+    torch.jit.script(policy).save(str(sent))  # type: ignore[no-untyped-call]
 
     veracity.start(name="own_model", save_path=str(out))
     with torch.no_grad():

@@ -44,7 +44,7 @@ def step(model: History, raw: Tensor) -> Tensor:
     clean = annotate.register_buffer("observe", torch.zeros(4))
     clean[:] = raw
     clean[clean.abs() > 2] = 0.0  # outliers
-    stacked = model(clean) * 1.0
+    stacked: Tensor = model(clean) * 1.0
     annotate.output_tensors("observe", {"stacked": stacked}, export_with="jit")
     return stacked
 

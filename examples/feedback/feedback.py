@@ -52,7 +52,7 @@ class Controller:
 
         action = annotate.input_tensors("send", {"action": action})
         command = action * 2 - 0.1
-        torque = command * 30
+        torque: Tensor = command * 30
         # What a later tick reads is not an output of the pipeline; what the motors get is.
         outputs = {"command": command, "torque": torque}
         annotate.output_tensors("send", outputs, export_with="jit")

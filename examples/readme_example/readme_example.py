@@ -30,14 +30,14 @@ def get_obs1_from_env() -> Tensor:
     """Read the first observation."""
     obs1 = env.get_from_env("obs")
     obs1 = annotate.input_tensors("preprocess", {"obs1_name": obs1})  # inserted annotation
-    return obs1.clamp(-3, 3)
+    return torch.clamp(obs1, -3, 3)
 
 
 def get_obs2_from_env() -> Tensor:
     """Read the second observation, somewhere else."""
     obs2 = env.get_from_env("obs2")
     obs2 = annotate.input_tensors("preprocess", {"obs2_name": obs2})  # inserted annotation
-    return obs2 * 0.1
+    return torch.mul(obs2, 0.1)
 
 
 def run() -> Tensor:

@@ -136,7 +136,7 @@ def test_the_rule_holds_under_both(name: str, tmp_path: Path) -> None:
 
 
 def _only(keys: Set[str], ticks: list[Values]) -> list[Values]:
-    return [{key: tick[key] for key in keys} for tick in ticks]
+    return [{key: value for key, value in tick.items() if key in keys} for tick in ticks]
 
 
 def _is_exactly(error: BaseException | None, kind: type[BaseException]) -> bool:
@@ -171,9 +171,13 @@ def _has_the_expected_warnings(script: Script, ours: Export) -> None:
 
 def _computes_what_the_code_computes(script: Script, bundle: Path) -> None:
     expected = eager(script)
+    # A port that only generated nodes read stays an output, so there may be more of them.
+    wanted = expected[0].keys()
     in_leapp = leapp.InferenceManager(str(bundle))
-    assert not difference(roll_out(script, in_leapp), expected), "ours in LEAPP's runtime"
+    found = _only(wanted, roll_out(script, in_leapp))
+    assert not difference(found, expected), "ours in LEAPP's runtime"
     if "pt2" in backends(bundle):
         return  # the runtime of this repository runs TorchScript and ONNX
     in_ours = veracity.InferenceManager(bundle)
-    assert not difference(roll_out(script, in_ours), expected), "ours in our runtime"
+    found = _only(wanted, roll_out(script, in_ours))
+    assert not difference(found, expected), "ours in our runtime"

@@ -272,6 +272,17 @@ def test_files_do_not_hold_the_examples(backend: str, tmp_path: Path) -> None:
 # TorchScript
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_value_that_would_be_frozen_is_refused(backend: str, tmp_path: Path) -> None:
+    """`Tensor.split` reads its size as a number."""
+
+    def first_part(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.split((y.sum() > 0).long() + 1)[0].sum()
+
+    with pytest.raises(ExportError, match=r"VER100[15].*'pilot'"):
+        export(backend, tmp_path, first_part, {"x": torch.ones(2), "y": torch.ones(2)})
+
+
 def test_script_compiles_when_options_ask_for_it(tmp_path: Path) -> None:
     def simple(x: torch.Tensor) -> torch.Tensor:
         return torch.relu(x) + 1
@@ -381,6 +392,20 @@ def test_the_other_exporter_is_used_with_a_note_when_it_is_shown_right(tmp_path:
     made, path = export("onnx", tmp_path, torch.cdist, inputs)
     assert made.notes[0].startswith("the TorchScript exporter was used, because: ")
     assert_computes(made, path, torch.cdist, torch.randn(3, 4), torch.randn(2, 4))
+
+
+def test_what_cannot_be_compared_is_not_given_to_the_other_exporter(tmp_path: Path) -> None:
+    def noisy(x: torch.Tensor) -> torch.Tensor:
+        return torch.cdist(x, x + torch.rand_like(x))
+
+    with pytest.raises(ExportError, match=r"VER1001.*'cdist'"):
+        export("onnx", tmp_path, noisy, {"x": torch.randn(3, 4)})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_random_numbers_do_not_stop_an_export(backend: str, tmp_path: Path) -> None:
+    made, path = export(backend, tmp_path, lambda x: x + torch.rand_like(x), {"x": torch.zeros(9)})
+    assert 0 < run(made, path, torch.zeros(9))[0].max() < 1
 
 
 @pytest.mark.parametrize("backend", ["onnx", "onnx-torchscript"])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
 import differential.probes_escapes
 import differential.probes_odd  # noqa: F401 - both fill the register
+import numpy as np
 import pytest
 import torch
+import torch.utils._python_dispatch
 import veracity
 from differential.probes import PROBES, Probe
 from differential.sides import FRESH, eager, export, leave_session, names_line, told
@@ -61,6 +66,63 @@ def test_what_cannot_be_right_is_told_at_its_line(
     assert told(made.diagnostics, probe.codes, file, lines), (lines, made.diagnostics)
     others = [found for found in made.diagnostics if not names_line(found.location, file, lines)]
     assert not [found for found in others if found.severity == "warning"], "a false alarm beside it"
+
+
+def test_a_compiled_module_is_compiled_after_the_session_as_before(tmp_path: Path) -> None:
+    """A recorder that stands in the compiler's way may make it give up on a function for good."""
+    graphs = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> object:
+        graphs.append(graph)
+        return graph.forward
+
+    module = torch.compile(torch.nn.Linear(4, 3), backend=backend)
+    with veracity.session("compiled", save_path=str(tmp_path)), torch.no_grad():
+        x = veracity.annotate.input_tensors("n", {"x": torch.randn(2, 4)})
+        veracity.annotate.output_tensors("n", {"y": module(x)}, export_with="jit")
+    assert veracity.compile_graph(visualize=False) == {"n": True}
+    during = len(graphs)
+    module(torch.randn(2, 4))
+    assert len(graphs) == during + 1
+
+
+def test_a_context_that_ends_inside_the_session_does_not_end_the_recording(tmp_path: Path) -> None:
+    """Modes are a stack: a `with` that began before the session pops what lies on top."""
+    with torch.device("cpu"):
+        veracity.start("contexts", save_path=str(tmp_path))
+    x = veracity.annotate.input_tensors("n", {"x": torch.randn(4)})
+    veracity.annotate.output_tensors("n", {"y": x * 2}, export_with="jit")
+    veracity.stop()
+    assert veracity.compile_graph(visualize=False) == {"n": True}
+    assert not torch.overrides._get_current_function_mode_stack()
+    assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+
+
+def test_intermediate_values_are_not_kept_alive(tmp_path: Path) -> None:
+    alive = []
+    with veracity.session("memory", save_path=str(tmp_path)):
+        x = veracity.annotate.input_tensors("n", {"x": torch.randn(4)})
+        for _ in range(50):
+            x = x * 1.01
+            alive.append(weakref.ref(x))
+        veracity.annotate.output_tensors("n", {"y": x}, export_with="jit")
+        gc.collect()
+        assert sum(reference() is not None for reference in alive) <= 2
+
+
+def test_a_session_whose_body_raises_leaves_nothing_behind(tmp_path: Path) -> None:
+    before = (torch.tensor, torch.from_numpy, np.array, threading.Thread.run)
+    with (
+        pytest.raises(ZeroDivisionError),
+        veracity.session("raises", save_path=str(tmp_path)),
+    ):
+        veracity.annotate.input_tensors("n", {"x": torch.ones(3)})
+        raise ZeroDivisionError
+    assert (torch.tensor, torch.from_numpy, np.array, threading.Thread.run) == before
+    assert not torch.overrides._get_current_function_mode_stack()
+    assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+    with pytest.raises(veracity.VeracityError):
+        veracity.stop()
 
 
 class _Model:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from veracity import _current
-from veracity.errors import refuse
+from veracity._places import user_line
+from veracity.errors import VeracityError, refuse
 from veracity.semantics import TensorSemantics
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -91,9 +92,7 @@ class Annotations:
             return _single_or_tuple([entry.value for entry in entries])
         return session.update_state(node_name, entries)
 
-    def module(
-        self, node_name: str, model: Any, buffer_names: list[str] | None = None
-    ) -> None:
+    def module(self, node_name: str, model: Any, buffer_names: list[str] | None = None) -> None:
         """Follow the buffers of a module: what the node changes becomes state.
 
         Args:
@@ -134,7 +133,7 @@ class Annotations:
         """
         if callable(node_name):
             hint = "write `@annotate.method()`"
-            raise refuse("VER0902", "`annotate.method` needs parentheses", hints=(hint,))
+            raise _refusal("VER0902", "`annotate.method` needs parentheses", hints=(hint,))
 
         def decorate(function: _Function) -> _Function:
             name = node_name or function.__name__
@@ -152,6 +151,10 @@ class Annotations:
         return decorate
 
 
+def _refusal(code: str, message: str, hints: tuple[str, ...] = ()) -> VeracityError:
+    return refuse(code, message, location=user_line(), hints=hints)
+
+
 def entries_of(tensors: Any) -> list[Entry]:
     """Return the named values of any accepted form; refuse the others."""
     if isinstance(tensors, TensorSemantics):
@@ -160,12 +163,12 @@ def entries_of(tensors: Any) -> list[Entry]:
         return [_entry_of_item(name, value) for name, value in tensors.items()]
     if isinstance(tensors, list | tuple):
         if not all(isinstance(item, TensorSemantics) for item in tensors):
-            raise refuse("VER0902", "a list must hold `TensorSemantics` only", hints=(_FORMS,))
+            raise _refusal("VER0902", "a list must hold `TensorSemantics` only", hints=(_FORMS,))
         entries = [_entry_of_semantics(item) for item in tensors]
         _refuse_repeated_names(entries)
         return entries
     kind = type(tensors).__name__
-    raise refuse("VER0902", f"tensors need names, got a bare {kind}", hints=(_FORMS,))
+    raise _refusal("VER0902", f"tensors need names, got a bare {kind}", hints=(_FORMS,))
 
 
 _FORMS = "give `{name: tensor}`, or `TensorSemantics(name, tensor, ...)` or a list of those"
@@ -173,16 +176,16 @@ _FORMS = "give `{name: tensor}`, or `TensorSemantics(name, tensor, ...)` or a li
 
 def _entry_of_semantics(semantics: TensorSemantics) -> Entry:
     if not semantics.name:
-        raise refuse("VER0902", "a `TensorSemantics` has no name", hints=(_FORMS,))
+        raise _refusal("VER0902", "a `TensorSemantics` has no name", hints=(_FORMS,))
     return Entry(semantics.name, semantics.ref, semantics)
 
 
 def _entry_of_item(name: Any, value: Any) -> Entry:
     if isinstance(value, TensorSemantics):
         hint = "give the list of `TensorSemantics` instead of a dict"
-        raise refuse("VER0902", f"`TensorSemantics` inside a dict, under {name!r}", hints=(hint,))
+        raise _refusal("VER0902", f"`TensorSemantics` inside a dict, under {name!r}", hints=(hint,))
     if not isinstance(name, str):
-        raise refuse("VER0902", f"the name {name!r} is not text", hints=(_FORMS,))
+        raise _refusal("VER0902", f"the name {name!r} is not text", hints=(_FORMS,))
     return Entry(name, value, None)
 
 
@@ -190,7 +193,7 @@ def _refuse_repeated_names(entries: list[Entry]) -> None:
     seen: set[str] = set()
     for entry in entries:
         if entry.name in seen:
-            raise refuse("VER0903", f"the name {entry.name!r} is given twice")
+            raise _refusal("VER0903", f"the name {entry.name!r} is given twice")
         seen.add(entry.name)
 
 
@@ -201,7 +204,7 @@ def _flat_entries(tensors: Any) -> list[Entry]:
         if isinstance(entry.value, Mapping | list | tuple):
             kind = type(entry.value).__name__
             message = f"the state {entry.name!r} is a {kind}; a state is one tensor"
-            raise refuse("VER0902", message)
+            raise _refusal("VER0902", message)
     return entries
 
 

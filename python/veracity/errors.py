@@ -94,6 +94,7 @@ _KINDS_BY_NUMBER: dict[int, type[VeracityError]] = {
     925: AnnotationValueError,
     1002: ExportOptionError,
     1003: ExportOptionError,
+    1007: ExportOptionError,
 }
 _KINDS_BY_HUNDRED: dict[int, type[VeracityError]] = {
     6: EngineError,

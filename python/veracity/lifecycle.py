@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from veracity import _current
+from veracity._places import user_line
 from veracity.errors import refuse
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def stop() -> None:
     session = _current.active
     if session is None:
         hint = "call `start` before, and `stop` once"
-        raise refuse("VER0901", "`stop` was called and no session is active", hints=(hint,))
+        message = "`stop` was called and no session is active"
+        raise refuse("VER0901", message, location=user_line(), hints=(hint,))
     _current.active = None
     _current.stopped = session
     session.finish()
@@ -107,7 +109,8 @@ def compile_graph(
 
     if _current.active is not None:
         hint = "call `stop` first"
-        raise refuse("VER0901", "`compile_graph` was called while recording", hints=(hint,))
+        message = "`compile_graph` was called while recording"
+        raise refuse("VER0901", message, location=user_line(), hints=(hint,))
     session = _current.stopped
     if session is None:
         hint = "call `start`, run the code, call `stop`"

@@ -219,3 +219,35 @@ def a_patch_acts_on_traced_values_only_and_ends_with_the_session(api: Any, folde
     assert plain.item() == 1
     assert replaced.item() == 100
     assert library.shift is original
+
+
+class _TooShort(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:1] * 2
+
+
+class _OffByOne(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 + 1
+
+
+def _with_a_foreign_model(api: Any, folder: Path, model: nn.Module, value: torch.Tensor) -> Any:
+    path = folder / "model.pt"
+    torch.jit.script(model).save(str(path))
+    api.start("foreign", save_path=str(folder))
+    x = api.annotate.input_tensors("n", {"x": value})
+    api.annotate.output_tensors("n", {"y": x * 2}, backend_params={"model_path": str(path)})
+    api.stop()
+    return api.compile_graph(visualize=False, strict=False)["n"]
+
+
+@behaviour("validation", only="ours")
+def a_wrong_shape_is_no_match_though_it_broadcasts(api: Any, folder: Path) -> None:
+    assert _with_a_foreign_model(api, folder, _TooShort(), torch.ones(3)) is False
+
+
+@behaviour("validation", only="ours")
+def integers_that_differ_are_a_mismatch_and_no_crash(api: Any, folder: Path) -> None:
+    assert (
+        _with_a_foreign_model(api, folder, _OffByOne(), torch.ones(3, dtype=torch.int64)) is False
+    )

@@ -45,6 +45,15 @@ def a_description_of_a_list(api: Any, folder: Path) -> None:
     api.TensorSemantics(name="x", ref=[torch.ones(3)])  # told
 
 
+@refused("types", ["VER0902", "VER0920"], theirs=KeyError)
+def a_complex_port(api: Any, folder: Path) -> None:
+    api.start("refused", save_path=str(folder))
+    x = api.annotate.input_tensors("n", {"x": torch.ones(3, dtype=torch.complex64)})  # told
+    api.annotate.output_tensors("n", {"y": x * 2}, export_with="jit")
+    api.stop()
+    api.compile_graph(visualize=False)
+
+
 @refused("names", ["VER0902"], theirs=TypeError, builtin=TypeError)
 def a_session_name_that_is_no_string(api: Any, folder: Path) -> None:
     api.start(3, save_path=str(folder))  # told

@@ -154,13 +154,13 @@ def numpy_scalar(x: Tensor) -> Tensor:
 @told(_FROZEN, "VER0922")
 def numpy_computation(x: Tensor) -> Tensor:
     spread = np.ptp(x.numpy())  # told
-    return x * float(spread)
+    return x * float(spread)  # told
 
 
 @told(_FROZEN, "VER0922")
 def array_protocol(x: Tensor) -> Tensor:
     table = np.asarray(x)  # told
-    return x + float(table.sum())
+    return x + float(table.sum())  # told
 
 
 @told(_FROZEN, "VER0922")
@@ -250,10 +250,17 @@ def computed_in_an_older_thread(x: Tensor) -> Tensor:
     return x + other  # told
 
 
-@told("VER0919")
+@right()
 def numpy_writes_into_shared_memory(x: Tensor) -> Tensor:
     y = x * 1.0
-    y.numpy()[0] = 5.0
+    y.numpy()[0] = x.numpy()[1] + 5.0
+    return y * 2
+
+
+@told("VER0919", _FROZEN)
+def a_plain_array_writes_into_shared_memory(x: Tensor) -> Tensor:
+    y = x * 1.0
+    y.numpy().view(np.ndarray)[0] = 5.0  # told
     return y * 2  # told
 
 

@@ -93,11 +93,25 @@ def array_reversed(api: Any) -> Step:
     "numpy",
     {"n/x": (4,)},
     passes=1,
-    relation=Better("a tensor that NumPy computed is a constant", "wrong", ("VER0911", "VER0922")),
+    relation=Better("what NumPy computed from a tensor is a constant", "wrong"),
 )
 def tensor_through_a_numpy_function(api: Any) -> Step:
     def compute(x: Tensor) -> Tensor:
-        order = np.interp(x.numpy(), [-1.0, 1.0], [0.0, 5.0])  # told
-        return x + torch.from_numpy(order).float()
+        stretched = np.interp(x.numpy(), [-1.0, 1.0], [0.0, 5.0])
+        return x + torch.from_numpy(stretched).float()
+
+    return one_node(api, compute)
+
+
+@script(
+    "numpy",
+    {"n/x": (4,)},
+    passes=1,
+    relation=Better("what NumPy computed from a tensor is a constant", "wrong", ("VER0922",)),
+)
+def tensor_through_a_numpy_function_without_a_counterpart(api: Any) -> Step:
+    def compute(x: Tensor) -> Tensor:
+        smooth = np.convolve(x.numpy(), np.ones(3, np.float32), mode="same")  # told
+        return x + torch.from_numpy(smooth)
 
     return one_node(api, compute)

@@ -137,3 +137,38 @@ _refused_by_jit("vmap", lambda x: torch.vmap(lambda row: row * 2 + 1)(x), Except
 @script("escapes", {"n/x": (1, 1, 3, 3)}, passes=1)
 def jit_exports_bilinear_interpolation(api: Any) -> Step:
     return one_node(api, lambda x: nn.functional.interpolate(x, scale_factor=2.0, mode="bilinear"))
+
+
+@script(
+    "escapes",
+    {"n/x": (3,)},
+    passes=3,
+    relation=Better("found by validation, without the line", "disproved", ("VER0918",)),
+)
+def another_computation_on_a_later_pass(api: Any) -> Step:
+    tick = 0
+
+    def compute(x: Tensor) -> Tensor:
+        nonlocal tick
+        tick += 1
+        return x * 2 if tick == 1 else x.exp()  # told
+
+    return one_node(api, compute)
+
+
+_WEIGHT = torch.zeros(3)
+
+
+@script(
+    "escapes",
+    {"n/x": (3,)},
+    compile=lambda api: _WEIGHT.fill_(100.0) is None or {},
+    relation=Better("found by validation, without the name", "disproved", ("VER0921",)),
+)
+def a_weight_changed_between_stop_and_compile(api: Any) -> Step:
+    _WEIGHT.fill_(2.0)
+
+    def compute(x: Tensor) -> Tensor:
+        return x * _WEIGHT  # told
+
+    return one_node(api, compute)

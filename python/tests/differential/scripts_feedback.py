@@ -427,3 +427,46 @@ def a_registered_buffer_that_accumulates(api: Any) -> Step:
         return {"n/y": y}
 
     return step
+
+
+@script(
+    "feedback",
+    {"n/x": (1,)},
+    passes=5,
+    relation=Better("an edge of one tick, whatever its age", "wrong", ("VER0917",)),
+)
+def a_delay_that_varies(api: Any) -> Step:
+    line = [torch.zeros(1), torch.ones(1)]
+    tick = 0
+
+    def step(given: Values) -> Values:
+        nonlocal tick
+        tick += 1
+        old = line[tick % 2]
+        x, seen = api.annotate.input_tensors("n", {"x": given["n/x"], "old": old})  # told
+        new, shown = seen + 1, seen * 10 + x
+        api.annotate.output_tensors("n", {"new": new, "shown": shown}, export_with="jit")
+        line[:] = [line[1], new]
+        return {"n/shown": shown}
+
+    return step
+
+
+@script(
+    "feedback",
+    {"n/x": (1,)},
+    passes=6,
+    start=lambda api: {"max_cached_io": 1},
+    relation=Better("every delay becomes one tick", "wrong"),
+)
+def a_delay_longer_than_the_samples_that_are_kept(api: Any) -> Step:
+    line = [torch.full((1,), float(i)) for i in range(3)]
+
+    def step(given: Values) -> Values:
+        x, old = api.annotate.input_tensors("n", {"x": given["n/x"], "old": line[0]})
+        new, shown = old + 1, old * 10 + x
+        api.annotate.output_tensors("n", {"new": new, "shown": shown}, export_with="jit")
+        line[:] = [*line[1:], new]
+        return {"n/shown": shown}
+
+    return step

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from differential.nodes import one_node
-from differential.registry import Better, Step, script
+from differential.registry import Better, Step, Values, script
 
 
 @script("writes", {"n/x": (2, 3)})
@@ -166,3 +166,22 @@ def index_add_and_scatter(api: Any) -> Step:
         return y
 
     return one_node(api, compute)
+
+
+@script(
+    "writes",
+    {"n/p": (3,), "n/q": (3,)},
+    traced=lambda tick, given: _overlapping(given["n/p"]),
+    relation=Better("one is taken for a part of the other", "disproved"),
+)
+def inputs_that_overlap_and_are_written(api: Any) -> Step:
+    def compute(p: Tensor, q: Tensor) -> Tensor:
+        p.add_(1)
+        return p + 10 * q
+
+    return one_node(api, compute)
+
+
+def _overlapping(p: Tensor) -> Values:
+    base = torch.cat([p, p])
+    return {"n/p": base[0:3], "n/q": base[1:4]}

@@ -273,7 +273,9 @@ def _refuse_wrong(outcome: _Outcome) -> None:
         message = f"model validation failed for {len(failed)} node(s): {failed}"
         location = _location(outcome.recording.nodes, failed[0])
         listed = Diagnostic("VER1005", "error", message, location, tuple(hints))
-        raise error_from_diagnostics([listed, *errors])
+        # A warning may be the reason: a random draw, a frozen value.
+        warnings = [found for found in outcome.found if found.severity == "warning"]
+        raise error_from_diagnostics([listed, *errors, *warnings])
     if errors:
         raise error_from_diagnostics(errors)
 

@@ -40,6 +40,15 @@ def load(
         return _torch_runner(torch.export.load(path).module())
 
 
+def elsewhere(backend: str, device: torch.device) -> str | None:
+    """Return the device that a model really runs on, if it is not the one asked for."""
+    if backend != "onnx" or device.type == "cpu":
+        return None
+    import onnxruntime
+
+    return None if len(_providers(onnxruntime, device)) > 1 else "cpu"
+
+
 def _torch_runner(model: Callable[..., Any]) -> Run:
     def run(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         with torch.no_grad():

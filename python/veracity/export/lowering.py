@@ -76,6 +76,7 @@ def unsupported(what: str, location: str, *hints: str) -> VeracityError:
     return refuse("VER0920", what, location=location, hints=hints)
 
 
+@functools.lru_cache(maxsize=4096)
 def identify(func: Callable[..., Any]) -> Operation:
     """Say what a recorded function is."""
     if isinstance(func, _GETTER_TYPES):
@@ -334,6 +335,15 @@ def to_copy(tensor: torch.Tensor, **options: Any) -> torch.Tensor:
     return tensor.to(copy=True, **kept) if kept else tensor.clone()
 
 
+def addmm(
+    bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> torch.Tensor:
+    """Multiply and add; as a layer where it is one, since TorchScript rounds between the two."""
+    if bias.dim() == 1 and beta == 1 and alpha == 1:
+        return torch.nn.functional.linear(left, right.t(), bias)
+    return torch.addmm(bias, left, right, beta=beta, alpha=alpha)
+
+
 def getitem(tensor: torch.Tensor, index: Any) -> Any:
     """Index; a single integer tensor stays a tensor, where torch would read it as a number."""
     plain, chosen = _without_scalars(tensor, index)
@@ -416,6 +426,7 @@ _REPLACED: dict[Operation, Callable[..., Any]] = {
     _function("as_tensor"): as_tensor,
     _function("asarray"): as_tensor,
     _function("_to_copy"): to_copy,
+    _function("addmm"): addmm,
     _method("__deepcopy__"): copied,
     _method("__copy__"): copied,
     _method("requires_grad_"): same,

@@ -110,7 +110,9 @@ def _export(node: Node, backend: str, stem: Path, log: ExportLog) -> Made:
     ports = backends.Ports(node.name, input_names, output_names, examples)
     extension = backends.find(backend, location=node.location).extension
     path = stem.with_name(stem.name + extension)
-    made = backends.export(backend, module, ports, path, node.backend_params)
+    made = backends.export(
+        backend, module, ports, path, node.backend_params, location=node.location
+    )
     for note in made.notes:
         log.note(f"{node.name}: {note}")
     kept = [port for port in inputs if port.name not in made.removed_inputs]

@@ -19,7 +19,7 @@ import torch
 
 from veracity import _native
 from veracity.errors import Diagnostic, VeracityError
-from veracity.export.loading import Run, load
+from veracity.export.loading import Run, elsewhere, load
 from veracity.export.log import ExportLog
 from veracity.tracing.nodes import Node, Sample
 
@@ -107,6 +107,9 @@ def check_node(
         problems = _compare_sample(node, index, sample, results, tolerance, log)
         failed += [index] * bool(problems)
         found += problems
+    for device in runs:
+        if (other := elsewhere(exported.backend, device)) is not None:
+            log.note(f"{node.name}: recorded on {device}, checked on {other}: no provider for it")
     if failed and failed[0] > 0:
         log.caution(f"{node.name}: {FROZEN_HINT}")
     if not node.samples:

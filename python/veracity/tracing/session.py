@@ -17,6 +17,7 @@ import numpy
 import torch
 
 from veracity._native import Recorder
+from veracity._places import user_line
 from veracity.annotations import Entry
 from veracity.errors import Diagnostic, error_from_diagnostics, refuse
 from veracity.export.log import ExportLog
@@ -73,12 +74,15 @@ class Options:
     ) -> Options:
         """Return the options, or refuse them."""
         if not isinstance(name, str):
-            raise refuse("VER0902", f"the name of a graph is text, not {type(name).__name__}")
+            message = f"the name of a graph is text, not {type(name).__name__}"
+            raise refuse("VER0902", message, location=user_line())
         path = os.path.normpath(os.path.expanduser(name)) if name else ""
         if path in ("", ".", "/") or Path(path).name == "..":
-            raise refuse("VER0903", f"{name!r} cannot be the name of a graph")
+            message = f"{name!r} cannot be the name of a graph"
+            raise refuse("VER0903", message, location=user_line())
         if glue not in ("warn", "error"):
-            raise refuse("VER0903", f"`glue` is {glue!r}", hints=('"warn" or "error"',))
+            hints = ('"warn" or "error"',)
+            raise refuse("VER0903", f"`glue` is {glue!r}", location=user_line(), hints=hints)
         folder = Path(save_path).expanduser() / path
         excluded = [non_traced] if isinstance(non_traced, str) else list(non_traced or ())
         return cls(
@@ -545,7 +549,8 @@ class Session:
             # A state that one pass leaves alone keeps its value.
             self._publish(running, node.states[name], name, running.marked[name])
             return
-        self.recorder.drop_input(running.execution, node.inputs[name].number)
+        tensor = running.marked[name]
+        self.recorder.drop_input(running.execution, node.inputs[name].number, tensor)
         running.inputs.pop(name, None)
         node.demoted.add(name)
 

@@ -169,8 +169,15 @@ impl Recorder {
     }
 
     /// Takes an input mark back: the tensor is a constant after all.
-    fn drop_input(&self, py: Python<'_>, execution: u32, port: u32) {
-        self.lock(py).tape.drop_input(ExecutionId(execution), PortId(port));
+    fn drop_input(&self, execution: u32, port: u32, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut state = self.lock(tensor.py());
+        let view = state.view(tensor, Birth::Before)?;
+        if state.tape.drop_input(ExecutionId(execution), PortId(port)) {
+            let (storage, _) = state.tape.geometry(view);
+            let count = state.tape.write_count(storage);
+            state.constants.hold_live(storage, count, tensor.clone().unbind());
+        }
+        Ok(())
     }
 
     /// Marks the value of a tensor at this moment as an output.

@@ -1,5 +1,6 @@
 //! Writes a bundle, whole or not at all.
 
+mod durable;
 mod emit;
 mod quote;
 mod staging;
@@ -14,6 +15,7 @@ use veracity_tensor::{Tensor, file};
 
 use crate::hash::copy_hashing;
 use crate::{Bundle, BundlePath, FileSums, FormatVersion, PortRef, Spec, VeracityBlock, hash_file};
+use durable::Unsynced;
 use staging::Staging;
 
 /// Collects the parts of a bundle and writes it.
@@ -76,11 +78,14 @@ impl BundleWriter {
     pub fn write(mut self, target: impl AsRef<Path>) -> Result<Bundle> {
         let mut staging = Staging::begin(target.as_ref())?;
         let name = staging.name().to_owned();
-        let sums = self.write_files(&mut staging, &name)?;
+        let mut unsynced = Unsynced::default();
+        let sums = self.write_files(&mut staging, &name, &mut unsynced)?;
         self.fill_in(sums)?;
         let yaml = yaml_name(&name)?;
-        write_file(&mut staging, &yaml, &mut self.spec.to_yaml().as_bytes())?;
+        let text = self.spec.to_yaml();
+        write_file(&mut staging, &yaml, &mut text.as_bytes(), &mut unsynced)?;
         read_back(&staging, &yaml)?;
+        unsynced.sync()?;
         let target = staging.publish()?;
         Bundle::open(target.join(yaml.as_str()))
     }
@@ -89,15 +94,18 @@ impl BundleWriter {
         &mut self,
         staging: &mut Staging,
         name: &str,
+        unsynced: &mut Unsynced,
     ) -> Result<BTreeMap<BundlePath, FileSums>> {
         let mut sums = BTreeMap::new();
         for (path, content) in &self.files {
             let written = match content {
-                FileContent::Bytes(bytes) => write_file(staging, path, &mut bytes.as_slice())?,
+                FileContent::Bytes(bytes) => {
+                    write_file(staging, path, &mut bytes.as_slice(), unsynced)?
+                }
                 FileContent::File(source) => {
                     let mut file =
                         File::open(source).map_err(|error| unreadable(source, &error))?;
-                    write_file(staging, path, &mut file)?
+                    write_file(staging, path, &mut file, unsynced)?
                 }
             };
             sums.insert(path.clone(), written);
@@ -169,14 +177,16 @@ fn write_file(
     staging: &mut Staging,
     path: &BundlePath,
     content: &mut dyn io::Read,
+    unsynced: &mut Unsynced,
 ) -> Result<FileSums> {
     let target = staging.prepare(path)?;
     let written = File::create_new(&target).and_then(|mut file| {
         let sums = copy_hashing(content, &mut file, &mut |_| {})?;
-        file.sync_all()?;
-        Ok(sums)
+        Ok((file, sums))
     });
-    Ok(written.map_err(|error| unwritable(&target, &error))?)
+    let (file, sums) = written.map_err(|error| unwritable(&target, &error))?;
+    unsynced.add(target, file)?;
+    Ok(sums)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {

@@ -97,6 +97,22 @@ fn a_part_of_an_input_is_taken_from_the_input_even_when_it_was_made_before_the_m
 }
 
 #[test]
+fn an_input_seen_as_another_type_of_elements_is_still_the_input() {
+    let (mut script, node, x) = begun();
+    let (storage, _) = script.tape.geometry(x);
+    let mut geometry = row(0, 8);
+    geometry.element += 1;
+    let bits = script.tape.view(storage, &geometry);
+    script.tell(&[x], &[], &[bits], |_| ());
+    let a = script.compute(&[bits]);
+    script.tape.mark_output(node, OUT, a, LINE);
+    let closed = script.tape.close(node);
+    assert_eq!(closed.problems, []);
+    assert_eq!(lines(&closed.slice), ["1", "2"]);
+    assert_eq!(operands(&closed.slice, 1), [Operand::Input(0)]);
+}
+
+#[test]
 fn a_mark_hides_what_came_before_it() {
     let (mut script, node, x) = begun();
     let a = script.compute(&[x]);

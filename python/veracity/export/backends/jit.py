@@ -10,16 +10,21 @@ tables of code that does not exist; both are taken out of the archive.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib
 import inspect
-import io
 import re
-from collections.abc import Callable, Iterable
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import fx
 
+from veracity.export.backends import trial
 from veracity.export.backends.contract import Exported, Ports, exporter_refused, quiet
 
 
@@ -83,17 +88,50 @@ def _traced(module: fx.GraphModule, ports: Ports, options: dict[str, Any]) -> An
     known = _keywords(torch.jit.trace, without=set())
     settings = {key: value for key, value in settings.items() if key in known}
     try:
-        with torch.no_grad():
-            return torch.jit.trace(module, examples, **settings)
+        with (
+            torch.no_grad(),
+            _names_not_looked_up(),
+            warnings.catch_warnings(record=True) as warned,
+        ):
+            warnings.simplefilter("always")
+            traced = torch.jit.trace(module, examples, **settings)
     except Exception as error:  # any: torch's tracer raises whatever it meets
         raise exporter_refused(error, module, ports) from error
+    # Functions of torch that are written in Python may read a size, which is fine, or a value.
+    doubts = [found for found in warned if found.category.__name__ == "TracerWarning"]
+    for found in warned:
+        if found not in doubts:
+            warnings.warn(found.message, found.category, stacklevel=2)
+    if doubts:
+        trial.check(module, ports, functools.partial(trial.results, traced))
+    return traced
+
+
+@contextlib.contextmanager
+def _names_not_looked_up() -> Iterator[None]:
+    """Keep the tracer from comparing each value with all variables, which is quadratic.
+
+    It wants their names for the text of the code. The function is private: where it is not found,
+    long graphs take longer.
+    """
+    tracer: Any = importlib.import_module("torch.jit._trace")
+    name = "_create_interpreter_name_lookup_fn"
+    before = getattr(tracer, name, None)
+    if before is None:
+        yield
+        return
+    setattr(tracer, name, lambda *_: lambda _: "")
+    try:
+        yield
+    finally:
+        setattr(tracer, name, before)
 
 
 def _written(scripted: Any, ports: Ports, path: Path, notes: list[str]) -> Exported:
-    archive = io.BytesIO()
-    torch.jit.save(scripted, archive)
-    archive.seek(0)
-    _rewrite(archive, path)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        raw = Path(folder) / path.name
+        torch.jit.save(scripted, raw)
+        _rewrite(raw, path)
     return Exported(
         model=scripted,
         extension=".pt",
@@ -104,9 +142,9 @@ def _written(scripted: Any, ports: Ports, path: Path, notes: list[str]) -> Expor
     )
 
 
-def _rewrite(archive: io.BytesIO, path: Path) -> None:
+def _rewrite(raw: Path, path: Path) -> None:
     """Copy an archive without what depends on the process that made it."""
-    reader = torch._C.PyTorchFileReader(archive)
+    reader = torch._C.PyTorchFileReader(str(raw))
     names = [name for name in reader.get_all_records() if _is_kept(name)]
     texts = {name: reader.get_record(name) for name in names if _holds_names(name)}
     rename = _renaming([*(name.encode() for name in names), *texts.values()])

@@ -214,7 +214,11 @@ pub(super) fn slice_to_python<'py>(
     }
     let constants = PyList::empty(py);
     for constant in &kept.slice.constants {
-        let tensor = constant_tensor(py, state, constant)?;
+        let mut tensor = constant_tensor(py, state, constant)?;
+        if !constant.read {
+            // Whatever is in it is overwritten before anybody looks: the same bytes every time.
+            tensor = blank(&tensor)?;
+        }
         let lasting = constant.written && constant.read && constant.storage < kept.opened_at;
         let location = state.location(constant.site);
         let arguments = (tensor, constant.written, lasting, location);
@@ -317,6 +321,10 @@ fn flat_geometry<'py>(
         .sum();
     let length = geometry.offset + reach + 1;
     classes.geometry.call1((0, PyTuple::new(py, [length])?, PyTuple::new(py, [1])?))
+}
+
+fn blank<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    tensor.py().import("torch")?.call_method1("zeros_like", (tensor,))
 }
 
 /// The value that a constant had when it was recorded.

@@ -2,7 +2,7 @@
 
 use super::Slicer;
 use crate::execution::{Read, Time};
-use crate::ids::{EventId, PortId, StorageId};
+use crate::ids::{EventId, PortId, StorageId, ViewId};
 
 /// Memory that the program has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +52,29 @@ impl Slicer<'_> {
             );
         }
         let overlapping = earlier.find(|mark| memory.overlaps(marks[**mark].view, read.view));
-        overlapping.map_or(Ok(None), |mark| Err(marks[*mark].port))
+        let Some(mark) = overlapping else { return Ok(None) };
+        if self.descends_from(marks[*mark].view, read, time) {
+            return Ok(Some(*mark));
+        }
+        Err(marks[*mark].port)
+    }
+
+    /// Whether recorded calls lead from a marked tensor to this one on the same memory. Geometries
+    /// cannot tell when the elements are read as another type on the way.
+    fn descends_from(&self, marked: ViewId, read: &Read, time: Time) -> bool {
+        let memory = &self.tape.memory;
+        let (mut view, mut time) = (read.view, time);
+        loop {
+            let produced_by = &memory.view(view).produced_by;
+            let last = produced_by.partition_point(|(id, _)| self.is_before(*id, time));
+            let own = |(id, _): &(EventId, u32)| self.own_event(*id);
+            let Some(event) = produced_by[..last].iter().rev().find_map(own) else { return false };
+            let Some(source) = event.reads_on(read.storage).next() else { return false };
+            if source.view == marked || memory.contains(marked, source.view) {
+                return true;
+            }
+            (view, time) = (source.view, event.time);
+        }
     }
 
     /// The latest event of this execution that made a storage.

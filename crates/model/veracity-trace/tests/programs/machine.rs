@@ -96,9 +96,13 @@ pub(crate) fn mix(state: u64, value: u64) -> u64 {
     (state ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
 }
 
-/// What an op computes for the element at an index.
+/// What an op computes for the element at an index. It depends on every element of every read, as a
+/// running sum or a softmax does.
 pub(crate) fn element(literal: u64, reads: &[Vec<u64>], index: usize) -> u64 {
-    reads.iter().fold(literal, |state, read| mix(state, read[index % read.len()]))
+    reads.iter().fold(literal, |state, read| {
+        let all = read.iter().fold(state, |digest, value| mix(digest, *value));
+        mix(all, read[index % read.len()])
+    })
 }
 
 /// Whether a mix changes the element at an index.
