@@ -18,11 +18,12 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Entry(NamedTuple):
-    """A named value given to an annotation."""
+    """A named value given to an annotation; `parameter` when it is an argument of a function."""
 
     name: str
     value: Any
     semantics: TensorSemantics | None
+    parameter: bool = False
 
 
 class Annotations:

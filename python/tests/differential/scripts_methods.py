@@ -121,7 +121,7 @@ def methods_chain(api: Any) -> Step:
         out = x + 1
         return out
 
-    @api.annotate.method(export_with="onnx")
+    @api.annotate.method(export_with="jit-trace")
     def second(seen: Tensor) -> Tensor:
         y = seen * 2
         return y

@@ -117,7 +117,7 @@ class _Builder:
                 _first_use(self.program, tensor),
                 "make it dense with to_dense() before the node uses it",
             )
-        name = f"constant_{len(list(self.root.buffers()))}"
+        name = f"constant_{len(self.root._buffers)}"
         value = tensor.detach().contiguous()
         # Exporters make views of weights, which inference mode forbids on its own tensors.
         self.root.register_buffer(name, value.clone() if value.is_inference() else value)

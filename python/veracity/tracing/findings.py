@@ -114,6 +114,26 @@ def missed_input(node: str, location: str, what: str) -> Diagnostic:
     )
 
 
+def fixed_number(node: str, name: str, location: str) -> Diagnostic:
+    """Return the finding for a number given as an input."""
+    return _warning(
+        "VER0911",
+        f"`{name}` of `{node}` is a Python number: it is fixed in the export",
+        location,
+        "make it a tensor if it is an input",
+    )
+
+
+def changed_constant(node: str, location: str) -> Diagnostic:
+    """Return the finding for a weight that was changed where nobody saw it."""
+    return _error(
+        "VER0921",
+        f"a constant of `{node}` was changed after it was recorded",
+        location,
+        "compile before you change weights, or record again",
+    )
+
+
 def left_behind(node: str, location: str) -> Diagnostic:
     """Return the finding for memory that outlives the node and is read again on the next pass."""
     return _warning(

@@ -104,6 +104,7 @@ class TracedNode:
         demoted: Followed buffers that the node did not change.
         opaque: Values given as inputs that are no tensors.
         slice_number: Slice of the first pass.
+        constant_versions: Storage and write counter of each of its constants.
         used: Names of the inputs that matter.
         samples: Values of the first passes.
         completed: How many passes were completed.
@@ -126,6 +127,7 @@ class TracedNode:
     demoted: set[str] = field(default_factory=set)
     opaque: dict[str, Any] = field(default_factory=dict)
     slice_number: int | None = None
+    constant_versions: list[tuple[int, int | None]] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     samples: list[Sample] = field(default_factory=list)
     completed: int = 0

@@ -69,6 +69,29 @@ def slice_of(session: Session, node: TracedNode) -> Any:
     return session.recorder.slice(node.slice_number, node.input_names(), ports)
 
 
+def versions_of(program: Slice) -> list[tuple[int, int | None]]:
+    """Return storage and write counter of every constant; tensors of inference mode have none."""
+    return [
+        (
+            use.tensor.untyped_storage()._cdata,
+            None if use.tensor.is_inference() else use.tensor._version,
+        )
+        for use in program.constants
+    ]
+
+
+def changed_constants(node: TracedNode, program: Slice) -> list[Diagnostic]:
+    """Tell about constants that were written after the session, where nobody saw it."""
+    places = {
+        use.location
+        for use, before, now in zip(
+            program.constants, node.constant_versions, versions_of(program), strict=True
+        )
+        if before[0] == now[0] and before[1] != now[1]
+    }
+    return [findings.changed_constant(node.name, location) for location in sorted(places)]
+
+
 def _same(got: torch.Tensor, want: torch.Tensor) -> bool:
     if got.shape != want.shape or got.dtype != want.dtype:
         return False

@@ -25,7 +25,8 @@ def recording_of(session: Session) -> Recording:
     edges = _edges(session, graph, found)
     nodes = [_node(session, session.nodes[name]) for name in order]
     found += _escape_findings(session)
-    for node in session.nodes.values():
+    for recorded, node in zip(nodes, map(session.nodes.__getitem__, order), strict=True):
+        found += passes.changed_constants(node, recorded.slice)
         found += passes.leftovers(session, node)
     return Recording(
         name=session.options.name,

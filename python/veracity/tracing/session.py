@@ -344,13 +344,19 @@ class Session:
             self.recorder.share(tensor)
             marked = self._mark_input(node, running, name, tensor, entry, location)
             return array if marked is tensor else arrays.array_from_tensor(marked)
-        self._keep_opaque(node, name, leaf, location)
+        # Parameters of a function are what they are; a number among marked inputs is not.
+        self._keep_opaque(node, name, leaf, location, told=not entry.parameter)
         return leaf
 
-    def _keep_opaque(self, node: TracedNode, name: str, value: Any, location: str) -> None:
+    def _keep_opaque(
+        self, node: TracedNode, name: str, value: Any, location: str, *, told: bool
+    ) -> None:
         """Values that are no tensors are fixed; they must not change."""
         if name not in node.opaque:
             node.opaque[name] = value
+            # A number is often meant to be an input; flags and texts never are.
+            if type(value) in (int, float) and told:
+                self.tell(findings.fixed_number(node.name, name, location))
             self.log.note(f"`{name}` of `{node.name}` is no tensor: it is fixed ({location})")
             return
         with contextlib.suppress(Exception):
@@ -740,6 +746,7 @@ class Session:
         backend_params: dict[str, Any],
     ) -> None:
         node.slice_number = closed["slice"]
+        node.constant_versions = passes.versions_of(passes.slice_of(self, node))
         names = node.input_names()
         node.used = {names[number] for number, _, _, used in closed["inputs"] if used}
         self.escapes[node.name] = list(closed["escapes"])
@@ -823,7 +830,7 @@ class Session:
         with self._marking():
             node, running = self._open(name, place)
             marked = {
-                key: self._mark_entry(node, running, Entry(key, value, None), place)
+                key: self._mark_entry(node, running, Entry(key, value, None, True), place)
                 for key, value in named.items()
             }
         try:

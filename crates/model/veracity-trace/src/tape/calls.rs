@@ -151,8 +151,9 @@ impl Tape {
             if call.overwrites {
                 self.memory.clear_derived(view);
             }
+            let site = self.computed_at(call);
             for node in nodes {
-                self.memory.derive(view, *node, call.site);
+                self.memory.derive(view, *node, site);
             }
         }
     }
@@ -163,13 +164,22 @@ impl Tape {
             if !self.is_made_by(call, *output) {
                 continue;
             }
+            let site = self.computed_at(call);
             for node in nodes {
-                self.memory.derive(*output, *node, call.site);
+                self.memory.derive(*output, *node, site);
             }
             let storage = self.memory.storage_of(*output);
             self.reach(storage, taint);
             self.memory.storage_mut(storage).ragged |= ragged;
         }
+    }
+
+    /// The line that computed what a call gives: a plain copy computes nothing.
+    fn computed_at(&self, call: &Call<'_>) -> SiteId {
+        let copied = call.identity.map(|read| call.reads[read]);
+        let glue = copied.filter(|view| self.memory.published(*view).is_none());
+        let piece = glue.and_then(|view| self.memory.derived(view).next());
+        piece.map_or(call.site, |piece| piece.site)
     }
 
     /// A plain copy of an output is that output.
