@@ -45,7 +45,7 @@ class Annotations:
         session = _current.active
         if session is None:
             return _plain(tensors)
-        return session.input_tensors(node_name, entries_of(tensors))
+        return session.inputs.input_tensors(node_name, entries_of(tensors))
 
     def output_tensors(
         self,
@@ -74,8 +74,10 @@ class Annotations:
             return _plain(tensors)
         statics = [] if static_outputs is None else entries_of(static_outputs)
         params = dict(backend_params or {})
-        session.tell_unknown_options(node_name, unknown)
-        return session.output_tensors(node_name, entries_of(tensors), statics, export_with, params)
+        session.outputs.tell_unknown_options(node_name, unknown)
+        return session.outputs.output_tensors(
+            node_name, entries_of(tensors), statics, export_with, params
+        )
 
     def state_tensors(self, node_name: str, tensors: Mapping[str, Any]) -> Any:
         """Declare values that a node hands to its own next pass."""
@@ -83,7 +85,7 @@ class Annotations:
         session = _current.active
         if session is None:
             return _single_or_tuple([entry.value for entry in entries])
-        return session.state_tensors(node_name, entries)
+        return session.states.state_tensors(node_name, entries)
 
     def update_state(self, node_name: str, tensors: Mapping[str, Any]) -> Any:
         """Say what declared states become."""
@@ -91,7 +93,7 @@ class Annotations:
         session = _current.active
         if session is None:
             return _single_or_tuple([entry.value for entry in entries])
-        return session.update_state(node_name, entries)
+        return session.states.update_state(node_name, entries)
 
     def module(self, node_name: str, model: Any, buffer_names: list[str] | None = None) -> None:
         """Follow the buffers of a module: what the node changes becomes state.
@@ -103,21 +105,21 @@ class Annotations:
         """
         session = _current.active
         if session is not None:
-            session.module(node_name, model, buffer_names)
+            session.states.module(node_name, model, buffer_names)
 
     def register_buffer(self, node_name: str, tensors: Any) -> Any:
         """Name tensors that the node writes in place. Plain writes are followed without it."""
         session = _current.active
         if session is None:
-            return _registered(tensors)
-        return session.register_buffer(node_name, tensors)
+            return registered(tensors)
+        return session.states.register_buffer(node_name, tensors)
 
     def mirror_leapp_tags(self, source: Any, target: Any) -> Any:
         """Let `target`, which must equal `source`, pass for it."""
         session = _current.active
         if session is None:
             return target
-        return session.mirror(source, target)
+        return session.calls.mirror(source, target)
 
     def method(
         self,
@@ -145,7 +147,7 @@ class Annotations:
                 if session is None:
                     return function(*args, **kwargs)
                 params = dict(backend_params or {})
-                return session.call_method(function, name, args, kwargs, export_with, params)
+                return session.calls.call_method(function, name, args, kwargs, export_with, params)
 
             return call  # type: ignore[return-value]
 
@@ -215,7 +217,8 @@ def _plain(tensors: Any) -> Any:
     return _single_or_tuple([entry.value for entry in entries_of(tensors)])
 
 
-def _registered(tensors: Any) -> Any:
+def registered(tensors: Any) -> Any:
+    """Return the tensors of any form that `register_buffer` takes, one or a tuple."""
     if isinstance(tensors, Mapping):
         return _single_or_tuple(list(tensors.values()))
     if isinstance(tensors, list | tuple):

@@ -44,7 +44,8 @@ def start(
     Returns:
         The session, for those who want to look into it.
     """
-    from veracity.tracing.session import Options, Session
+    from veracity.tracing.options import Options
+    from veracity.tracing.session import Session
 
     options = Options.checked(
         name=name,

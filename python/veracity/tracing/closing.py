@@ -1,0 +1,123 @@
+"""The end of a pass: what the tape found is judged, and the samples are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from veracity.errors import Diagnostic, error_from_diagnostics
+from veracity.tracing import findings, passes
+from veracity.tracing.node import Pass, TracedNode
+from veracity.tracing.nodes import Sample
+
+if TYPE_CHECKING:
+    from veracity.tracing.session import Session
+
+
+class Closing:
+    """Ends passes."""
+
+    def __init__(self, session: Session) -> None:
+        """Work for `session`."""
+        self._session = session
+
+    def close(
+        self,
+        node: TracedNode,
+        running: Pass,
+        export_with: str | None,
+        backend_params: dict[str, Any],
+        location: str,
+    ) -> None:
+        """Finish a pass and judge it."""
+        closed = self._session.recorder.close(running.execution)
+        node.open_pass = None
+        self._tell_faults(location)
+        self._judge_problems(node, closed, location)
+        if not running.light:
+            self._judge_glue(node, closed)
+        if not node.finished:
+            self._finish_first(node, closed, export_with, backend_params)
+        elif running.light:
+            self._session.recorder.drop_slice(closed["slice"])
+        else:
+            passes.compare(self._session, node, running, closed)
+        self._keep_sample(node, running)
+        node.completed += 1
+
+    def _finish_first(
+        self,
+        node: TracedNode,
+        closed: dict[str, Any],
+        export_with: str | None,
+        backend_params: dict[str, Any],
+    ) -> None:
+        node.slice_number = closed["slice"]
+        node.constant_versions = passes.versions_of(passes.slice_of(self._session, node))
+        names = node.input_names()
+        node.used = {names[number] for number, _, _, used in closed["inputs"] if used}
+        self._session.escapes[node.name] = list(closed["escapes"])
+        excluded = node.name in self._session.options.non_traced
+        node.export_with = None if excluded else export_with
+        node.backend_params = {} if excluded else backend_params
+        for name in names:
+            if name not in node.used and name not in node.demoted:
+                self._session.log.note(f"`{node.name}/{name}` has no influence and is left out")
+        for name, mark in node.inputs.items():
+            if mark.state and name not in node.states and name not in node.demoted:
+                message = f"state {name!r} of `{node.name}` is never updated: it is an input"
+                hints = ("call `update_state`",)
+                self._session.tell(Diagnostic("VER0910", "warning", message, mark.location, hints))
+
+    def _keep_sample(self, node: TracedNode, running: Pass) -> None:
+        number = node.number
+        if len(node.samples) < self._session.options.max_cached_io and not running.light:
+            node.samples.append(Sample(running.inputs, running.outputs))
+        # The next consumer of an unchanged output shares the sample.
+        self._session.published = {
+            key: value for key, value in self._session.published.items() if key[0] != number
+        }
+        for name, mark in node.result_marks().items():
+            if name in running.outputs and len(node.samples) <= self._session.options.max_cached_io:
+                self._session.published[number, node.completed, mark.number] = running.outputs[name]
+
+    def _tell_faults(self, location: str) -> None:
+        for code, message, place in self._session.recorder.take_faults():
+            severity = "error" if code == "VER0920" else "warning"
+            self._session.tell(Diagnostic(code, severity, message, place or location, ()))
+
+    def _judge_problems(self, node: TracedNode, closed: dict[str, Any], location: str) -> None:
+        names = list(self._session.nodes)
+        fatal: list[Diagnostic] = []
+        for what, place, other, ports in closed["problems"]:
+            labels = node.input_names()
+            if what == "untraced":
+                by_number = {mark.number: name for name, mark in node.result_marks().items()}
+                port_names = [by_number.get(port, "?") for port in ports]
+            else:
+                port_names = [labels[port] for port in ports]
+            other_name = None if other is None else names[other]
+            if what == "unseen" and closed["escapes"]:
+                # The escape is told; this is where it came back.
+                self._session.log.note(f"`{node.name}` uses a tensor from out of sight at {place}")
+                continue
+            found = findings.problem(what, place or location, node.name, other_name, port_names)
+            if findings.is_fatal(what):
+                fatal.append(found)
+            else:
+                self._session.tell(found)
+        if fatal:
+            raise error_from_diagnostics(fatal)
+
+    def _judge_glue(self, node: TracedNode, closed: dict[str, Any]) -> None:
+        """On the first pass glue lies within a tick; later it may be the world's answer."""
+        names = node.input_names()
+        for number, origin, glue, _used in closed["inputs"]:
+            if glue is None or origin is not None:
+                continue
+            if node.finished:
+                self._session.log.note(
+                    f"`{node.name}/{names[number]}` is computed between passes at {glue}"
+                )
+                continue
+            refused = self._session.options.glue == "error"
+            self._session.tell(findings.loose_glue(node.name, names[number], glue, refused=refused))

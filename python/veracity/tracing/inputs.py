@@ -1,0 +1,161 @@
+"""Marking inputs: memory that is a port of a node from now on."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import numpy
+import torch
+
+from veracity.annotations import Entry
+from veracity.errors import refuse
+from veracity.tracing import arrays, findings, memory
+from veracity.tracing.flatten import flatten, rebuild
+from veracity.tracing.node import InputMark, Pass, TracedNode, port_of, same_port
+from veracity.tracing.nodes import Port
+
+#: First passes whose inputs are kept because they may turn out to be initial values.
+EARLY_PASSES = 8
+#: Larger tensors are kept only as samples.
+EARLY_BYTES = 1 << 20
+
+if TYPE_CHECKING:
+    from veracity.tracing.session import Session
+
+
+class Inputs:
+    """The inputs of all nodes."""
+
+    def __init__(self, session: Session) -> None:
+        """Work for `session`."""
+        self._session = session
+
+    def input_tensors(self, node_name: str, entries: list[Entry]) -> Any:
+        """Mark inputs; see `veracity.annotate`."""
+        with self._session.marking() as location:
+            node, running = self._session.open_pass(node_name, location)
+            values = [self.mark_entry(node, running, entry, location) for entry in entries]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def mark_entry(self, node: TracedNode, running: Pass, entry: Entry, location: str) -> Any:
+        """Mark every tensor of a value and return the value to go on with."""
+        named = {entry.name: entry.value}
+        flatten(named, location=location)  # refuses names that meet
+
+        def mark(name: str, leaf: Any) -> Any:
+            return self._mark_leaf(node, running, name, leaf, entry, location)
+
+        return rebuild(named, mark)[entry.name]
+
+    def _mark_leaf(
+        self,
+        node: TracedNode,
+        running: Pass,
+        name: str,
+        leaf: Any,
+        entry: Entry,
+        location: str,
+    ) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return self.mark_input(node, running, name, leaf, entry, location)
+        if isinstance(leaf, numpy.ndarray) or arrays.is_traced(leaf):
+            self._session.arrays_are_out = True
+            array = arrays.forwards(leaf if arrays.is_traced(leaf) else arrays.trace_array(leaf))
+            tensor = arrays.tensor_of(array)
+            self._session.recorder.share(tensor)
+            marked = self.mark_input(node, running, name, tensor, entry, location)
+            return array if marked is tensor else arrays.array_from_tensor(marked)
+        # Parameters of a function are what they are; a number among marked inputs is not.
+        self._keep_opaque(node, name, leaf, location, told=not entry.parameter)
+        return leaf
+
+    def _keep_opaque(
+        self, node: TracedNode, name: str, value: Any, location: str, *, told: bool
+    ) -> None:
+        """Values that are no tensors are fixed; they must not change."""
+        if name not in node.opaque:
+            node.opaque[name] = value
+            # A number is often meant to be an input; flags and texts never are.
+            if type(value) in (int, float) and told:
+                self._session.tell(findings.fixed_number(node.name, name, location))
+            self._session.log.note(
+                f"`{name}` of `{node.name}` is no tensor: it is fixed ({location})"
+            )
+            return
+        with contextlib.suppress(Exception):
+            if isinstance(value, int | float | str | bool) and value != node.opaque[name]:
+                self._session.tell(
+                    findings.missed_input(node.name, location, f"the value `{name}`")
+                )
+
+    def mark_input(
+        self,
+        node: TracedNode,
+        running: Pass,
+        name: str,
+        tensor: torch.Tensor,
+        entry: Entry,
+        location: str,
+        *,
+        state: bool = False,
+    ) -> torch.Tensor:
+        """Mark one tensor and return what stands for it in the node."""
+        if name in running.marked or name in node.static_outputs:
+            message = f"`{node.name}` has two inputs of the name {name!r}"
+            raise refuse("VER0903", message, location=location)
+        port = port_of(name, tensor, entry.semantics, location)
+        mark = self._known_input(node, port, location, state)
+        marked = self._apart(running, tensor)
+        running.marked[name] = marked
+        origin = self._session.recorder.mark_input(running.execution, mark.number, marked)
+        self._sample_input(node, running, mark, marked, origin)
+        return marked
+
+    def _known_input(self, node: TracedNode, port: Port, location: str, state: bool) -> InputMark:
+        known = node.inputs.get(port.name)
+        if known is None:
+            if node.finished:
+                message = f"`{node.name}` was entered again with a new input {port.name!r}"
+                raise refuse("VER0906", message, location=location)
+            known = InputMark(port, len(node.inputs), location, state)
+            node.inputs[port.name] = known
+            return known
+        if not same_port(known.port, port):
+            message = (
+                f"input {port.name!r} of `{node.name}` is {port.dtype}{list(port.shape)} where its "
+                f"first pass had {known.port.dtype}{list(known.port.shape)}"
+            )
+            raise refuse("VER0906", message, location=location)
+        if known.location != location and not state:
+            message = f"`{node.name}` was entered again from another line for {port.name!r}"
+            hint = f"first marked at {known.location}; give this node another name"
+            raise refuse("VER0906", message, location=location, hints=(hint,))
+        return known
+
+    def _apart(self, running: Pass, tensor: torch.Tensor) -> torch.Tensor:
+        """Give memory of its own to an input that overlaps another one of the same pass.
+
+        Inputs are told apart by their memory: the same tensor under two names is two inputs.
+        """
+        if not any(memory.overlap(tensor, other) for other in running.marked.values()):
+            return tensor
+        copy = tensor.detach().clone()
+        self._session.recorder.adopt_origin(tensor, copy)
+        return copy
+
+    def _sample_input(
+        self,
+        node: TracedNode,
+        running: Pass,
+        mark: InputMark,
+        tensor: torch.Tensor,
+        origin: tuple[int, int, int] | None,
+    ) -> None:
+        if not running.sampled:
+            return
+        kept = self._session.published.get(origin) if origin is not None else None
+        value = kept if kept is not None else tensor.detach().clone()
+        running.inputs[mark.port.name] = value
+        if node.completed < EARLY_PASSES and value.nbytes <= EARLY_BYTES:
+            mark.early.append(value)
