@@ -327,9 +327,10 @@ def complex_numbers(x: Tensor) -> Tensor:
     return torch.fft.irfft(spectrum * 2, n=4) + spectrum.abs().sum()
 
 
-@right()
+# TorchScript has no such view: scripted, it forgets the dtype; traced, it stops.
+@told("VER1001")
 def bits_seen_as_integers(x: Tensor) -> Tensor:
-    return (x.view(torch.int32) & 0x7FFFFFFF).view(torch.float32)
+    return (x.view(torch.int32) & 0x7FFFFFFF).view(torch.float32)  # told
 
 
 @right()
