@@ -5,6 +5,7 @@ Nothing here imports torch; what is recorded is the business of `veracity.tracin
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -120,6 +121,15 @@ class Annotations:
         if session is None:
             return target
         return session.calls.mirror(source, target)
+
+    def warp_op(
+        self, node_name: str, inputs: Any = None, outputs: Any = None, **_options: Any
+    ) -> contextlib.AbstractContextManager[None]:
+        """Stand for LEAPP's mark around Warp kernels: free without a session, refused in one."""
+        if _current.active is not None:
+            message = f"the Warp kernels of `{node_name}` cannot be exported"
+            raise _refusal("VER0920", message, hints=("compute it with torch",))
+        return contextlib.nullcontext()
 
     def method(
         self,

@@ -7,10 +7,13 @@ written all the same, so that one can look at it, and then refused when `strict`
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import logging
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,7 +111,7 @@ def compile_recording(
     if dry_run is not None:
         recording.dry_run = dry_run
     loud = recording.verbose if verbose is None else verbose
-    with ExportLog(recording.folder, verbose=loud, append=True) as log:
+    with _collector_paused(), ExportLog(recording.folder, verbose=loud, append=True) as log:
         outcome = _Outcome(recording, found=list(recording.diagnostics))
         checks = validate and not recording.dry_run
         tolerance = Tolerance(rtol, atol, equal_nan)
@@ -127,6 +130,18 @@ def compile_recording(
         if strict:
             _refuse_wrong(outcome)
     return CompileResult(outcome.results(), outcome.found) if checks else True
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep the garbage collector out: with torch loaded, each of its rounds takes milliseconds."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _make(outcome: _Outcome, folder: Path, log: ExportLog) -> None:

@@ -105,10 +105,10 @@ class Session:
             return arrays.is_traced(value) and self.recorder.is_traced(arrays.tensor_of(value))
 
     def tell(self, found: Diagnostic) -> None:
-        """Keep a finding; the same finding is kept once."""
+        """Keep a finding, once; the console gets it when the graph is compiled."""
         if found not in self.diagnostics:
             self.diagnostics.append(found)
-            self.log.finding(found)
+            self.log.note(str(found))
 
     # Passes
 

@@ -188,7 +188,6 @@ codes! {
     924 RECORDER_FAULT "the recorder could not follow an operation";
     925 PATCH_INVALID "a function patch cannot be applied";
     926 DELAY_UNKNOWN "an edge is older than the passes that were recorded";
-    927 SAME_SOURCE_TWICE "one output feeds two inputs of one node";
 
     1001 EXPORT_REFUSED "the exporter refused a node";
     1002 EXPORT_OPTION_UNKNOWN "an exporter option is not known";
