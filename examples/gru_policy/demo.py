@@ -33,7 +33,9 @@ def main() -> int:
         arrays: dict[str, Any] = {k: v for k, v in episode.items() if k.startswith(node)}
         np.savez(file, **arrays)
 
-    print("2. export each stage to ONNX and write the bundle")
+    print(
+        "2. trace five steps, export each stage to ONNX, check it on every step, write the bundle"
+    )
     bundle = export_bundle(pipeline, out / "gru_policy")
 
     def veracity(*arguments: object) -> int:

@@ -1,20 +1,20 @@
 """A small locomotion policy in three stages, and the bundle that is made from it.
 
 The stages are plain PyTorch: observations are normalised and joined, a GRU cell with memory
-decides, and the decision becomes joint targets. Until tracing exists, the stages are exported one
-by one and wired by hand with `veracity.write_bundle`.
+decides, and the decision becomes joint targets. `Pipeline.step` is the code that runs on the robot
+in Python; its annotations mark the stages, and cost nothing without a session.
 """
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 import veracity
 from torch import Tensor, nn
+from veracity import GraphConfigs, InputKindEnum, OutputKindEnum, TensorSemantics, annotate
 
 JOINTS = ("hip_l", "hip_r", "knee_l", "knee_r", "ankle_l", "ankle_r")
 HIDDEN = 64
@@ -90,97 +90,61 @@ class Pipeline:
     @torch.no_grad()
     def step(self, sensors: dict[str, Tensor]) -> Tensor:
         """Run one tick in PyTorch: the reference that an export is held to."""
-        observation = self.observation(*(sensors[name] for name in SENSORS))
-        action, self.memory = self.policy(observation, self.memory)
+        position, velocity, command = annotate.input_tensors("observation", _meaning(sensors))
+        observation = self.observation(position, velocity, command)
+        annotate.output_tensors("observation", {"observation": observation}, export_with="onnx")
+
+        observation = annotate.input_tensors("policy", {"observation": observation})
+        memory = annotate.state_tensors("policy", {"memory": self.memory})
+        action, self.memory = self.policy(observation, memory)
+        annotate.update_state("policy", {"memory": self.memory})
+        annotate.output_tensors("policy", {"action": action}, export_with="onnx")
+
+        action = annotate.input_tensors("actuation", {"action": action})
         target: Tensor = self.actuation(action)
+        kind = OutputKindEnum.JOINT_POSITION
+        meaning = TensorSemantics("joint_target", target, kind=kind, element_names=list(JOINTS))
+        annotate.output_tensors("actuation", meaning, export_with="onnx")
         return target
 
 
 SENSORS = {"joint_position": len(JOINTS), "joint_velocity": len(JOINTS), "command": 3}
 
 
+def _meaning(sensors: dict[str, Tensor]) -> list[TensorSemantics]:
+    """Say what each sensor value means to the robot."""
+    names = list(JOINTS)
+    position, velocity = InputKindEnum.JOINT_POSITION, InputKindEnum.JOINT_VELOCITY
+    return [
+        TensorSemantics("joint_position", sensors["joint_position"], position, names),
+        TensorSemantics("joint_velocity", sensors["joint_velocity"], velocity, names),
+        TensorSemantics("command", sensors["command"], InputKindEnum.COMMAND_BODY_VELOCITY),
+    ]
+
+
+def sensor_values(steps: int, seed: int) -> Iterator[dict[str, Tensor]]:
+    """Draw what the sensors say, step by step."""
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        yield {name: torch.randn(1, size, generator=generator) for name, size in SENSORS.items()}
+
+
 def record_episode(pipeline: Pipeline, steps: int, seed: int = 1) -> dict[str, np.ndarray]:
     """Run the pipeline in PyTorch and return every input and output, a row a step."""
-    generator = torch.Generator().manual_seed(seed)
     rows: dict[str, list[Tensor]] = {}
     pipeline.reset()
-    for _ in range(steps):
-        sensors = {
-            name: torch.randn(1, size, generator=generator) for name, size in SENSORS.items()
-        }
+    for sensors in sensor_values(steps, seed):
         for name, value in sensors.items():
             rows.setdefault(f"observation/{name}", []).append(value)
         rows.setdefault("actuation/joint_target", []).append(pipeline.step(sensors))
     return {key: torch.stack(values).numpy() for key, values in rows.items()}
 
 
-#: What each port means to the robot; the rest of a port is in the model.
-MEANING: dict[str, dict[str, Any]] = {
-    "joint_position": {"kind": "state/joint/position", "element_names": [JOINTS]},
-    "joint_velocity": {"kind": "state/joint/velocity", "element_names": [JOINTS]},
-    "command": {"kind": "command/body/velocity"},
-    "joint_target": {"kind": "target/joint/position", "element_names": [JOINTS]},
-}
-
-
 def export_bundle(pipeline: Pipeline, folder: Path) -> Path:
-    """Export the stages to ONNX and write the bundle; return its YAML file."""
-    models = folder.parent / "models"
-    models.mkdir(parents=True, exist_ok=True)
-    sensors = [torch.zeros(1, width) for width in SENSORS.values()]
-    observation, memory = torch.zeros(1, sum(SENSORS.values())), torch.zeros(1, HIDDEN)
-    action = torch.zeros(1, len(JOINTS))
-    nodes = [
-        _export(
-            "observation", pipeline.observation, sensors, list(SENSORS), ["observation"], models
-        ),
-        _export(
-            "policy",
-            pipeline.policy,
-            [observation, memory],
-            ["observation", "memory_in"],
-            ["action", "memory_out"],
-            models,
-        ),
-        _export("actuation", pipeline.actuation, [action], ["action"], ["joint_target"], models),
-    ]
-    return veracity.write_bundle(
-        folder,
-        nodes=nodes,
-        data_flow={
-            "observation/observation": ["policy/observation"],
-            "policy/action": ["actuation/action"],
-        },
-        feedback_flow={"policy/memory_out": ["policy/memory_in"]},
-        initial_values={"policy/memory_in": pipeline.initial_memory},
-        frequency=FREQUENCY,
-    )
-
-
-def _export(
-    name: str,
-    module: nn.Module,
-    arguments: list[Tensor],
-    inputs: list[str],
-    outputs: list[str],
-    models: Path,
-) -> dict[str, Any]:
-    """Export one stage and return its node."""
-    path = models / f"{name}.onnx"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter warns about its own deprecations
-        torch.onnx.export(
-            module.eval(),
-            tuple(arguments),
-            path,
-            input_names=inputs,
-            output_names=outputs,
-            dynamo=True,
-            external_data=False,
-            verbose=False,
-        )
-
-    def ports(names: list[str]) -> list[dict[str, Any]]:
-        return [{"name": name} | MEANING.get(name, {}) for name in names]
-
-    return {"name": name, "model": path, "inputs": ports(inputs), "outputs": ports(outputs)}
+    """Run a few steps in a session and export what they did; return the bundle's YAML file."""
+    pipeline.reset()
+    with veracity.session(folder.name, save_path=folder.parent):
+        for sensors in sensor_values(5, seed=2):
+            pipeline.step(sensors)
+    veracity.compile_graph(graph_configs=GraphConfigs(frequency=FREQUENCY))
+    return folder / f"{folder.name}.yaml"
