@@ -162,7 +162,7 @@ class _FileHandler(logging.Handler):
         return self._path.open(mode, encoding="utf-8")  # type: ignore[return-value]
 
 
-class _ConsoleHandler(logging.StreamHandler[TextIO]):
+class _ConsoleHandler(logging.StreamHandler):  # type: ignore[type-arg]  # no generic before 3.11
     """Shows warnings, errors and summaries; everything when verbose."""
 
     verbose = False
