@@ -18,6 +18,7 @@ import torch
 from torch import fx
 
 from veracity.export import aliasing, lowering
+from veracity.export.aliasing import refs_of, step_refs
 from veracity.export.lowering import LOCATION, unsupported
 from veracity.tracing.slice import Call, ConstantUse, Geometry, Ref, Slice, Step, View
 
@@ -44,6 +45,7 @@ class _Builder:
 
     def __init__(self, program: Slice) -> None:
         self.program = program
+        self.memory = aliasing.Memory(program)
         self.graph = fx.Graph()
         self.root = torch.nn.Module()
         self.values: dict[Ref, fx.Node] = {}
@@ -152,13 +154,26 @@ class _Builder:
         self.called = lowering.identify(call.func).name
         args = tuple(self._argument(value) for value in call.args)
         kwargs = {key: self._argument(value) for key, value in call.kwargs.items()}
-        result = self._note(lowering.lower(self.graph, call.func, args, kwargs, call.location))
+        uses = self._uses(number, call)
+        result = lowering.lower(self.graph, call.func, args, kwargs, call.location, uses)
+        self._note(result)
         result.meta[_WRITES] = aliasing.may_write(call)
         borrowed = self._may_borrow(call, args, kwargs)
         for position, path in enumerate(call.outputs):
             ref = Ref("step", number, position)
             if ref in self.used:
                 self._finish(ref, self._item(result, path), borrowed)
+
+    def _uses(self, number: int, call: Call) -> lowering.Uses:
+        if lowering.identify(call.func).name == "__getitem__":
+            if not list(refs_of(call.args[1:])):
+                return lowering.Uses()
+            return lowering.Uses(
+                live_view=self.memory.is_live_view(number),
+                put_back=self.memory.is_put_back(number),
+            )
+        hidden = self.memory.is_written_after(number) and aliasing.hides_sharing(call)
+        return lowering.Uses(hidden_view=hidden)
 
     def _item(self, node: fx.Node, path: tuple[int | str, ...]) -> fx.Node:
         for key in path:
@@ -254,29 +269,8 @@ class _Builder:
 
 def _used_refs(program: Slice) -> Iterator[Ref]:
     for step in program.steps:
-        yield from _step_refs(step)
+        yield from step_refs(step)
     yield from program.outputs
-
-
-def _step_refs(step: Step) -> Iterator[Ref]:
-    if isinstance(step, Call):
-        yield from _refs_of((step.args, step.kwargs))
-    elif isinstance(step, View):
-        yield step.base
-    else:
-        yield step.source
-
-
-def _refs_of(value: Any) -> Iterator[Ref]:
-    if isinstance(value, Ref):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _refs_of(item)
-    elif isinstance(value, dict):
-        yield from _refs_of(list(value.values()))
-    elif isinstance(value, slice):
-        yield from _refs_of([value.start, value.stop, value.step])
 
 
 def _nodes_of(value: Any) -> list[fx.Node]:
@@ -294,7 +288,7 @@ def _constants_in_order(program: Slice) -> list[int]:
 def _first_use(program: Slice, tensor: torch.Tensor) -> str:
     """Return the line of the first step that uses a constant."""
     for step in program.steps:
-        for ref in _step_refs(step):
+        for ref in step_refs(step):
             if ref.kind == "constant" and program.constants[ref.index].tensor is tensor:
                 return step.location
     return ""
@@ -333,7 +327,7 @@ def _is_basic_index(index: Any) -> bool:
         item is None
         or item is ...
         or (isinstance(item, int) and not isinstance(item, bool))
-        or (isinstance(item, slice) and not list(_refs_of(item)))
+        or (isinstance(item, slice) and not list(refs_of(item)))
         for item in items
     )
 

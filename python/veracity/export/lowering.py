@@ -119,16 +119,57 @@ def literal(value: Any, called: str, location: str) -> Any:
     )
 
 
+class Uses(NamedTuple):
+    """What later steps do with the result of a call.
+
+    Attributes:
+        hidden_view: It may share memory that is written later, and its schema does not say so.
+        live_view: It was read through an index, and a copy of it would not do.
+        put_back: It is changed in place, assigned to where it was read and not used otherwise.
+    """
+
+    hidden_view: bool = False
+    live_view: bool = False
+    put_back: bool = False
+
+
 def lower(
     graph: fx.Graph,
     func: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     location: str,
+    uses: Uses | None = None,
 ) -> fx.Node:
     """Add the nodes of one call and return the one that holds its result."""
+    uses = uses or Uses()
     target = _target(func, location)
-    _check_arguments(target.operation.name, args, kwargs, location)
+    name = target.operation.name
+    _check_arguments(name, args, kwargs, location)
+    if target.target is getitem:
+        options: dict[str, Any] = {
+            "live_view": uses.live_view,
+            "put_back": uses.put_back,
+            "location": location,
+        }
+        return graph.call_function(getitem, args, options)
+    if kwargs.get("out") is not None and callable(target.target):
+        return _lower_out(graph, target.target, args, kwargs, location)
+    if not uses.hidden_view or target.operation in _REPLACED or name in _CONVERSIONS:
+        return _plain_call(graph, target, args, kwargs)
+    if name in _DROPOUTS and _training(args, kwargs) is False:
+        return graph.call_function(same, args[:1] or (kwargs["input"],))
+    if name in _VIEWS:
+        return graph.call_function(_VIEWS[name], args, kwargs | {"location": location})
+    made = _plain_call(graph, target, args, kwargs)
+    return graph.call_function(
+        certainly_new, (made, (args, kwargs)), {"called": name, "location": location}
+    )
+
+
+def _plain_call(
+    graph: fx.Graph, target: Lowered, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> fx.Node:
     if isinstance(target.target, str):
         return graph.call_method(target.target, args, kwargs)
     if target.operation.kind == "getter" and target.target is getattr:
@@ -172,6 +213,8 @@ def _find_target(func: Callable[..., Any]) -> Lowered:
         return Lowered(operation, _REPLACED[operation])
     if operation.kind == "getter":
         return Lowered(operation, getattr)
+    if operation.name in RESHAPING_IN_PLACE and not isinstance(func, torch._ops.OpOverload):
+        return Lowered(operation, operation.name.removesuffix("_"))
     if operation.kind == "method":
         return Lowered(operation, operation.name)
     return Lowered(operation, _spellable(func, operation.name))
@@ -236,7 +279,194 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
+def _lower_out(
+    graph: fx.Graph,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    location: str,
+) -> fx.Node:
+    """Compute into new memory and copy: the tracer of torch crashes on tuples of `out`."""
+    out = kwargs["out"]
+    if isinstance(function, torch._ops.OpOverload) or not isinstance(out, (tuple, list)):
+        return graph.call_function(function, args, kwargs)
+    plain = {key: value for key, value in kwargs.items() if key != "out"}
+    made = graph.call_function(function, args, plain)
+    return graph.call_function(copied_out, (made, tuple(out)), {"location": location})
+
+
+_DROPOUTS = frozenset(
+    [
+        "dropout",
+        "dropout1d",
+        "dropout2d",
+        "dropout3d",
+        "alpha_dropout",
+        "feature_dropout",
+        "feature_alpha_dropout",
+    ]
+)
+
+
+#: Methods that the tracer records as `to`, whose schema marks the view.
+_CONVERSIONS = frozenset(
+    [
+        "float",
+        "double",
+        "half",
+        "bfloat16",
+        "int",
+        "long",
+        "short",
+        "char",
+        "byte",
+        "bool",
+        "cpu",
+        "cuda",
+    ]
+)
+
+
+def _training(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    given = dict(zip(("input", "p", "training"), args, strict=False)) | kwargs
+    return given.get("training", given.get("train", True))
+
+
 # Replacements. Each is plain torch code that an exporter runs while it records.
+
+
+def copied_out(made: Any, out: Sequence[torch.Tensor], location: str) -> tuple[torch.Tensor, ...]:
+    """Fill the tensors given as `out=`."""
+    for source, target in zip(made, out, strict=True):
+        if source.shape != target.shape or source.dtype != target.dtype:
+            raise unsupported(
+                f"out= has the shape {tuple(target.shape)} for a result of {tuple(source.shape)}",
+                location,
+                "use what the call returns instead of out=",
+            )
+        target.copy_(source)
+    return tuple(out)
+
+
+def certainly_new(made: Any, given: Any, called: str, location: str) -> Any:
+    """Refuse results on the memory of an argument: TorchScript would take them for new memory."""
+    if torch._C._get_tracing_state() is not None:
+        memories = {_memory(tensor) for tensor in _tensors(given)}
+        if any(_memory(tensor) in memories for tensor in _tensors(made)):
+            raise unsupported(
+                f"{called} gives a view of its argument, and the memory is written later",
+                location,
+                "take a copy with clone() or a view with indexing, view() or expand()",
+            )
+    return made
+
+
+def _memory(tensor: torch.Tensor) -> Any:
+    return tensor.untyped_storage()._cdata
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        if value.layout is torch.strided:
+            yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
+
+
+def _listed(tensors: tuple[Any, ...]) -> list[torch.Tensor]:
+    """Return what was given one by one or as a sequence."""
+    one = len(tensors) == 1 and isinstance(tensors[0], (list, tuple))
+    return list(tensors[0] if one else tensors)
+
+
+def like_type(tensor: torch.Tensor, other: torch.Tensor, location: str) -> torch.Tensor:
+    """Do what `Tensor.type_as` does, with the call whose schema marks the view."""
+    return tensor.to(device=other.device, dtype=other.dtype)
+
+
+def broadcast_views(*tensors: Any, location: str) -> tuple[torch.Tensor, ...]:
+    """Do what `torch.broadcast_tensors` does, with views that are seen as such."""
+    shape = torch.broadcast_shapes(*(tensor.shape for tensor in _listed(tensors)))
+    return tuple(tensor.expand(shape) for tensor in _listed(tensors))
+
+
+def meshgrid_views(
+    *tensors: Any, indexing: str | None = None, location: str
+) -> tuple[torch.Tensor, ...]:
+    """Do what `torch.meshgrid` does, with views that are seen as such."""
+    parts = [tensor.view(-1) for tensor in _listed(tensors)]
+    if indexing == "xy" and len(parts) > 1:
+        parts[:2] = parts[1::-1]
+    shape = [part.numel() for part in parts]
+    made = [
+        part.view([-1 if dim == number else 1 for dim in range(len(parts))]).expand(shape)
+        for number, part in enumerate(parts)
+    ]
+    if indexing == "xy" and len(parts) > 1:
+        made = [part.transpose(0, 1) for part in made]
+        made[:2] = made[1::-1]
+    return tuple(made)
+
+
+def at_least(count: int, *tensors: Any) -> Any:
+    """Add dimensions of size one as `torch.atleast_2d` and its like do."""
+    if len(tensors) == 1 and isinstance(tensors[0], torch.Tensor):
+        tensor = tensors[0]
+        while tensor.dim() < count:
+            tensor = tensor.unsqueeze(-1 if tensor.dim() == _FILLED_BEHIND else 0)
+        return tensor
+    return tuple(at_least(count, tensor) for tensor in _listed(tensors))
+
+
+#: A matrix becomes three-dimensional at its end.
+_FILLED_BEHIND = 2
+
+
+def at_least_1d(*tensors: Any, location: str) -> Any:
+    """Do what `torch.atleast_1d` does, with views that are seen as such."""
+    return at_least(1, *tensors)
+
+
+def at_least_2d(*tensors: Any, location: str) -> Any:
+    """Do what `torch.atleast_2d` does, with views that are seen as such."""
+    return at_least(2, *tensors)
+
+
+def at_least_3d(*tensors: Any, location: str) -> Any:
+    """Do what `torch.atleast_3d` does, with views that are seen as such."""
+    return at_least(3, *tensors)
+
+
+def einsum_view(equation: str, *operands: Any, location: str) -> torch.Tensor:
+    """Do what `torch.einsum` does; what only turns its operand or takes a diagonal is a view."""
+    tensors = _listed(operands)
+    view = _einsum_as_view(equation, tensors[0]) if len(tensors) == 1 else None
+    if view is not None:
+        return view
+    made: torch.Tensor = torch.einsum(equation, *tensors)
+    return certainly_new(made, tensors, "einsum", location)  # type: ignore[no-any-return]
+
+
+def _einsum_as_view(equation: Any, tensor: torch.Tensor) -> torch.Tensor | None:
+    if not isinstance(equation, str) or "." in equation:
+        return None
+    given, arrow, wanted = equation.replace(" ", "").partition("->")
+    if not arrow:
+        wanted = "".join(sorted(label for label in given if given.count(label) == 1))
+    if set(given) != set(wanted):
+        return None  # it sums
+    labels = list(given)
+    for label in wanted:
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            tensor = tensor.diagonal(0, first, second)
+            del labels[second], labels[first]
+            labels.append(label)
+    return tensor.permute([labels.index(label) for label in wanted])
 
 
 def stacked(data: Any, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
@@ -344,28 +574,115 @@ def addmm(
     return torch.addmm(bias, left, right, beta=beta, alpha=alpha)
 
 
-def getitem(tensor: torch.Tensor, index: Any) -> Any:
+def getitem(
+    tensor: torch.Tensor,
+    index: Any,
+    *,
+    live_view: bool = False,
+    put_back: bool = False,
+    location: str = "",
+) -> Any:
     """Index; a single integer tensor stays a tensor, where torch would read it as a number."""
+    if _masks(index):
+        return _masked_part(tensor, index, put_back, location)
     plain, chosen = _without_scalars(tensor, index)
     if not chosen:
         return tensor[index]
+    if live_view:
+        return _selected_view(tensor[plain], chosen, location)
     return torch.ops.aten.index.Tensor(tensor[plain], _as_index_list(chosen))
+
+
+def _masked_part(tensor: torch.Tensor, index: Any, put_back: bool, location: str) -> torch.Tensor:
+    """Read through a mask of one element, where the size does not depend on its value.
+
+    That is so in `x[mask] += v`: what is assigned where the mask is false is not looked at.
+    """
+    view = _where_mask_is_true(tensor, index) if put_back else None
+    if view is None:
+        raise unsupported(
+            "indexing with a mask of one element gives a size that depends on the mask",
+            location,
+            "choose between two values with torch.where",
+        )
+    return view.clone()
+
+
+def _selected_view(
+    tensor: torch.Tensor, chosen: dict[int, torch.Tensor], location: str
+) -> torch.Tensor:
+    """Select with integer tensors without copying, since the memory is written later."""
+    if torch.compiler.is_exporting():
+        raise unsupported(
+            "a part chosen by an integer tensor is written, or its base is, while both are in use",
+            location,
+            "write with x[i] = value, or copy the part with clone()",
+        )
+    for dimension in sorted(chosen, reverse=True):
+        part: torch.Tensor = tensor.narrow(dimension, chosen[dimension], 1)
+        tensor = part.squeeze(dimension)
+    return tensor
 
 
 def setitem(tensor: torch.Tensor, index: Any, value: Any) -> None:
     """Assign through an index, with the same care for single integer tensors."""
+    masks = _masks(index)
+    if masks:
+        _set_masked(tensor, index, functools.reduce(torch.logical_and, masks), value)
+        return
     plain, chosen = _without_scalars(tensor, index)
     if not chosen:
         tensor[index] = value
         return
     view = tensor[plain]
+    value = _fitting(value, view, view.dim() - len(chosen))
+    torch.ops.aten.index_put_.default(view, _as_index_list(chosen), value)
+
+
+def _set_masked(tensor: torch.Tensor, index: Any, mask: torch.Tensor, value: Any) -> None:
+    """Assign through masks of one element: everywhere, then take back where the mask is false."""
+    view = _where_mask_is_true(tensor, index)
+    if view is not None:
+        view.copy_(torch.where(mask, _fitting(value, view, view.dim()), view))
+        return
+    assigned = tensor.clone()
+    setitem(assigned, tuple(True if _is_mask(item) else item for item in _items(index)), value)
+    tensor.copy_(torch.where(mask, assigned, tensor))
+
+
+def _where_mask_is_true(tensor: torch.Tensor, index: Any) -> torch.Tensor | None:
+    """Return the indexed part as a view as if the mask was true; none when it is no view."""
+    items = _items(index)
+    plain = tuple(None if _is_mask(item) else item for item in items)
+    if len(_masks(index)) > 1 or not all(map(_is_basic, plain)):
+        return None
+    return tensor[plain]
+
+
+def _fitting(value: Any, view: torch.Tensor, dimensions: int) -> torch.Tensor:
+    """Return a value as torch assigns it: in the element type of the target, without spare ones."""
     if isinstance(value, torch.Tensor):
         value = value.to(device=view.device, dtype=view.dtype)
     else:
         value = torch.tensor(value, dtype=view.dtype, device=view.device)
-    while value.dim() > view.dim() - len(chosen):
+    while value.dim() > dimensions:
         value = value.squeeze(0)  # leading dimensions of size one; others are refused by torch
-    torch.ops.aten.index_put_.default(view, _as_index_list(chosen), value)
+    fitted: torch.Tensor = value
+    return fitted
+
+
+def _items(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
+
+
+def _masks(index: Any) -> list[torch.Tensor]:
+    return [item != 0 for item in _items(index) if _is_mask(item)]
+
+
+def _is_mask(item: Any) -> bool:
+    """Recognise a mask of one element, which torch would read as a Python value."""
+    is_scalar = isinstance(item, torch.Tensor) and item.dim() == 0
+    return is_scalar and item.dtype in (torch.bool, torch.uint8)
 
 
 def _without_scalars(
@@ -375,7 +692,7 @@ def _without_scalars(
 
     The scalars are empty when there are none, or when the rest is not basic.
     """
-    items = index if isinstance(index, tuple) else (index,)
+    items = _items(index)
     scalars = [number for number, item in enumerate(items) if _is_scalar_index(item)]
     rest = [item for number, item in enumerate(items) if number not in scalars]
     if not scalars or not all(_is_basic(item) for item in rest):
@@ -420,6 +737,31 @@ def _function(name: str) -> Operation:
 def _method(name: str) -> Operation:
     return Operation("method", name)
 
+
+#: Methods that change how a tensor lies on its memory, and write nothing.
+RESHAPING_IN_PLACE = frozenset(
+    [
+        "t_",
+        "transpose_",
+        "squeeze_",
+        "unsqueeze_",
+        "swapaxes_",
+        "swapdims_",
+        "detach_",
+        "as_strided_",
+    ]
+)
+
+#: How to spell calls as views where the schema hides that they are, by name.
+_VIEWS: dict[str, Callable[..., Any]] = {
+    "broadcast_tensors": broadcast_views,
+    "meshgrid": meshgrid_views,
+    "atleast_1d": at_least_1d,
+    "atleast_2d": at_least_2d,
+    "atleast_3d": at_least_3d,
+    "einsum": einsum_view,
+    "type_as": like_type,
+}
 
 _REPLACED: dict[Operation, Callable[..., Any]] = {
     _function("tensor"): stacked,

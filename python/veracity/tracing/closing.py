@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from veracity.errors import Diagnostic, error_from_diagnostics
-from veracity.tracing import findings, passes
+from veracity.tracing import findings, passes, source
 from veracity.tracing.node import Pass, TracedNode
 from veracity.tracing.nodes import Sample
 
@@ -29,6 +29,7 @@ class Closing:
         location: str,
     ) -> None:
         """Finish a pass and judge it."""
+        self._judge_separated(node, running, location)
         closed = self._session.recorder.close(running.execution)
         node.open_pass = None
         self._tell_faults(location)
@@ -55,7 +56,7 @@ class Closing:
         node.constant_versions = passes.versions_of(passes.slice_of(self._session, node))
         names = node.input_names()
         node.used = {names[number] for number, _, _, used in closed["inputs"] if used}
-        self._session.escapes[node.name] = list(closed["escapes"])
+        self._session.escapes[node.name] = self._escapes_that_matter(node, closed)
         excluded = node.name in self._session.options.non_traced
         node.export_with = None if excluded else export_with
         node.backend_params = {} if excluded else backend_params
@@ -67,6 +68,18 @@ class Closing:
                 message = f"state {name!r} of `{node.name}` is never updated: it is an input"
                 hints = ("call `update_state`",)
                 self._session.tell(Diagnostic("VER0910", "warning", message, mark.location, hints))
+
+    def _escapes_that_matter(
+        self, node: TracedNode, closed: dict[str, Any]
+    ) -> list[tuple[str, str, int]]:
+        """Return values that left for Python, without those that it only printed or checked."""
+        kept = []
+        for escape in closed["escapes"]:
+            if source.only_looks(escape[1]):
+                self._session.log.note(f"`{node.name}`: a value is only looked at, at {escape[1]}")
+            else:
+                kept.append(escape)
+        return kept
 
     def _keep_sample(self, node: TracedNode, running: Pass) -> None:
         number = node.number
@@ -107,6 +120,14 @@ class Closing:
                 self._session.tell(found)
         if fatal:
             raise error_from_diagnostics(fatal)
+
+    def _judge_separated(self, node: TracedNode, running: Pass, location: str) -> None:
+        """A write into one of two inputs that share memory shows in both only without a session."""
+        counts = self._session.recorder.write_count
+        if any(counts(tensor) != before for tensor, before in running.separated):
+            message = f"inputs of `{node.name}` share memory, and one of them is written"
+            hints = ("give the node copies: `tensor.clone()`",)
+            self._session.tell(Diagnostic("VER0923", "warning", message, location, hints))
 
     def _judge_glue(self, node: TracedNode, closed: dict[str, Any]) -> None:
         """On the first pass glue lies within a tick; later it may be the world's answer."""

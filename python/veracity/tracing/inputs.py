@@ -142,6 +142,8 @@ class Inputs:
             return tensor
         copy = tensor.detach().clone()
         self._session.recorder.adopt_origin(tensor, copy)
+        for one in (tensor, copy):
+            running.separated.append((one, self._session.recorder.write_count(one)))
         return copy
 
     def _sample_input(

@@ -6,7 +6,9 @@ before the session would take ours off when it ends, and leave its own.
 
 from __future__ import annotations
 
+import concurrent.futures.thread
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -76,9 +78,15 @@ class Modes:
 
     def install(self) -> None:
         """Record this thread from now on."""
-        _rebuild_function_stack(lambda modes: [self._function, *modes])
+        _rebuild_function_stack(self._with_ours)
         _rebuild_dispatch_stack(lambda modes: [self._net, *modes])
         self._local.installed = True
+
+    def _with_ours(self, modes: list[Any]) -> list[Any]:
+        """Put ours at the bottom, but above the default device, which torch wants to find there."""
+        default = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+        below = 1 if modes and default is not None and modes[0] is default else 0
+        return [*modes[:below], self._function, *modes[below:]]
 
     def remove(self) -> None:
         """Record this thread no longer."""
@@ -96,7 +104,8 @@ class Modes:
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Let the body run unrecorded."""
-        if not self.installed:
+        # Inside of a handler torch has taken our mode off already, and puts it back itself.
+        if not any(mode is self._function for mode in _function_stack()):
             yield
             return
         self.remove()
@@ -131,30 +140,39 @@ def _rebuild_dispatch_stack(change: Callable[[list[Any]], list[Any]]) -> None:
 
 
 class RecordedThreads:
-    """Threads that start during a session are recorded as well."""
+    """Threads that start during a session are recorded, and so is work given to older ones."""
 
     def __init__(self, modes: Modes) -> None:
         """Record with `modes`; nothing happens before `install`."""
         self._modes = modes
-        self._original: Callable[[threading.Thread], None] | None = None
+        self._patched: list[tuple[type, str, Any, Any]] = []
 
     def install(self) -> None:
-        """Patch `threading.Thread.run`."""
-        original = threading.Thread.run
+        """Patch what every thread and every item of a pool goes through."""
+        # Below `run`, which subclasses override.
+        self._patch(threading.Thread, "_bootstrap_inner")
+        self._patch(concurrent.futures.thread._WorkItem, "run")
+
+    def remove(self) -> None:
+        """Restore what is still ours."""
+        for owner, name, original, patched in self._patched:
+            if getattr(owner, name) is patched:
+                setattr(owner, name, original)
+        self._patched.clear()
+
+    def _patch(self, owner: type, name: str) -> None:
+        original = getattr(owner, name)
         modes = self._modes
 
-        def run(thread: threading.Thread) -> None:
+        @functools.wraps(original)
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            if modes.installed:
+                return original(*args, **kwargs)
             modes.install()
             try:
-                original(thread)
+                return original(*args, **kwargs)
             finally:
                 modes.remove()
 
-        self._original = original
-        setattr(threading.Thread, "run", run)  # noqa: B010
-
-    def remove(self) -> None:
-        """Restore `threading.Thread.run`."""
-        if self._original is not None:
-            setattr(threading.Thread, "run", self._original)  # noqa: B010
-            self._original = None
+        setattr(owner, name, recorded)
+        self._patched.append((owner, name, original, recorded))

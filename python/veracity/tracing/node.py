@@ -76,6 +76,7 @@ class Pass:
         opaque: Values that are no tensors, by name.
         updated: States that were updated.
         buffers: Buffers of modules that are followed.
+        separated: Tensors that were one, and got memory of their own; with their write counts.
     """
 
     execution: int
@@ -87,6 +88,7 @@ class Pass:
     opaque: dict[str, Any] = field(default_factory=dict)
     updated: set[str] = field(default_factory=set)
     buffers: list[TrackedBuffer] = field(default_factory=list)
+    separated: list[tuple[torch.Tensor, int]] = field(default_factory=list)
 
 
 @dataclass

@@ -29,20 +29,21 @@ _MEMORY = _words(
     "data_ptr untyped_storage storage _typed_storage __reduce_ex__ __reduce__ share_memory_ "
     "__cuda_array_interface__"
 )
-_SHAPES = _words("shape size numel nelement __len__ sym_size sym_numel")
+_SHAPES = _words("shape size numel nelement __len__ sym_size sym_numel stride nbytes")
 _SHARES = frozenset(["__dlpack__", "to_dlpack"])
 _METADATA = _words(
-    "dim ndim ndimension stride storage_offset is_contiguous is_floating_point is_complex "
+    "dim ndim ndimension storage_offset is_contiguous is_floating_point is_complex "
     "is_signed is_conj is_neg is_inference is_pinned is_shared is_set_to is_same_size "
-    "element_size itemsize nbytes get_device requires_grad_ retain_grad register_hook "
+    "element_size itemsize get_device requires_grad_ retain_grad register_hook "
     "register_post_accumulate_grad_hook __repr__ __str__ __hash__ __dir__ __dlpack_device__ set_ "
     "_is_view is_tensor is_storage result_type can_cast get_default_dtype has_names "
     "is_grad_enabled _has_compatible_shallow_copy_type __setstate__ is_distributed sym_stride "
-    "sym_storage_offset prim.device backward"
+    "sym_storage_offset prim.device"
 )
 _TENSOR_GETTERS = _words("T mT H mH real imag data")
 _REFUSED = {
     "grad": "gradients are not recorded",
+    "backward": "gradients are not recorded",
     "apply_": "it calls Python for every element",
     "map_": "it calls Python for every element",
     "map2_": "it calls Python for every element",
@@ -74,7 +75,8 @@ _RESHAPING_IN_PLACE = _words(
 _RANDOM = _words(
     "bernoulli bernoulli_ multinomial normal normal_ rand_like randn_like randint_like poisson "
     "uniform_ random_ exponential_ geometric_ cauchy_ log_normal_ gumbel_softmax "
-    "fractional_max_pool2d fractional_max_pool3d"
+    "fractional_max_pool2d fractional_max_pool3d rand randn randint randperm binomial dropout_ "
+    "native_dropout rrelu_"
 )
 # Random only when all of these are true: (position, name, default).
 _RANDOM_WHEN: dict[str, tuple[tuple[int, str, bool], ...]] = {
@@ -116,7 +118,11 @@ _WRITES_WHEN_IN_PLACE = {
     "feature_alpha_dropout": 3,
     "rrelu": 4,
 }
-_FUNCTIONAL_STATISTICS = {"batch_norm": (5, "training"), "instance_norm": (5, "use_input_stats")}
+_FUNCTIONAL_STATISTICS = {
+    "batch_norm": (5, "training"),
+    "native_batch_norm": (5, "training"),
+    "instance_norm": (5, "use_input_stats"),
+}
 
 _Parameters = list[tuple[int, str]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -22,8 +22,9 @@ def recording_of(session: Session) -> Recording:
     names = list(session.nodes)
     order = [names[number] for number in graph["order"]]
     found = list(session.diagnostics)
-    edges = _edges(session, graph, found)
-    nodes = [_node(session, session.nodes[name]) for name in order]
+    loops = _own_loops(list(session.nodes.values()), graph, found)
+    edges = _edges(session, graph, loops, found)
+    nodes = [_node(session, session.nodes[name], loops) for name in order]
     found += _escape_findings(session)
     for recorded, node in zip(nodes, map(session.nodes.__getitem__, order), strict=True):
         found += passes.changed_constants(node, recorded.slice)
@@ -60,7 +61,7 @@ def _unique(found: list[Diagnostic]) -> list[Diagnostic]:
     return list(dict.fromkeys(found))
 
 
-def _node(session: Session, node: TracedNode) -> Node:
+def _node(session: Session, node: TracedNode, loops: set[tuple[str, str]]) -> Node:
     kept = [name for name in node.inputs if name in node.used]
     outputs = [mark.port for mark in node.result_marks().values()]
     statics = {name: value for name, (_, value) in node.static_outputs.items()}
@@ -69,7 +70,7 @@ def _node(session: Session, node: TracedNode) -> Node:
         name=node.name,
         inputs=[node.inputs[name].port for name in kept],
         outputs=outputs + [port for port, _ in node.static_outputs.values()],
-        states={name: name for name in node.states if name in node.used},
+        states={name: name for name in node.states if (node.name, name) in loops},
         static_outputs=statics,
         slice=passes.slice_of(session, node),
         export_with=node.export_with,
@@ -84,20 +85,23 @@ def _sample(sample: Sample, kept: list[str]) -> Sample:
     return Sample({name: sample.inputs[name] for name in kept}, sample.outputs)
 
 
-def _edges(session: Session, graph: dict[str, object], found: list[Diagnostic]) -> list[Edge]:
+def _edges(
+    session: Session,
+    graph: dict[str, Any],
+    loops: set[tuple[str, str]],
+    found: list[Diagnostic],
+) -> list[Edge]:
     nodes = list(session.nodes.values())
     edges: list[Edge] = []
-    declared = set()
     for node in nodes:
         for name in node.states:
-            if name in node.used:
+            if (node.name, name) in loops:
                 end = (node.name, name)
-                declared.add(end)
                 edges.append(Edge(end, end, 1, _initial(node, name, 1)))
-    for (source, source_port), (target, target_port), delay in graph["edges"]:  # type: ignore[attr-defined]
+    for (source, source_port), (target, target_port), delay in graph["edges"]:
         consumer = nodes[target]
         name = consumer.input_names()[target_port]
-        if (consumer.name, name) in declared or name not in consumer.used:
+        if (consumer.name, name) in loops or name not in consumer.used:
             continue
         origin = (nodes[source].name, _output_name(nodes[source], source_port))
         initial = _initial(consumer, name, delay)
@@ -109,7 +113,50 @@ def _edges(session: Session, graph: dict[str, object], found: list[Diagnostic]) 
             continue
         edges.append(Edge(origin, (consumer.name, name), delay, initial))
     found += _edge_problems(nodes, graph)
+    found += _different_rates(nodes, graph)
     return edges
+
+
+def _own_loops(
+    nodes: list[TracedNode], graph: dict[str, Any], found: list[Diagnostic]
+) -> set[tuple[str, str]]:
+    """Return the states that lead back to their own node.
+
+    A buffer that two nodes change is handed from one to the other; that is seen, not declared, and
+    takes two passes to be seen.
+    """
+    states = {(node.name, name) for node in nodes for name in node.states if name in node.used}
+    taken: dict[tuple[str, str], tuple[str, str]] = {}
+    for (source, source_port), (target, target_port), _ in graph["edges"]:
+        end = (nodes[target].name, nodes[target].input_names()[target_port])
+        taken[end] = (nodes[source].name, _output_name(nodes[source], source_port))
+    shared = {end for end in states if taken.get(end, end) != end}
+    for end, source in taken.items():
+        if end in shared and source in states and source not in taken:
+            message = f"`{source[0]}` and `{end[0]}` change one state, `{source[1]}`"
+            node = next(node for node in nodes if node.name == source[0])
+            hints = ("run at least two passes, so that the way back is seen",)
+            found.append(
+                Diagnostic("VER0909", "error", message, node.inputs[source[1]].location, hints)
+            )
+    return states - shared
+
+
+def _different_rates(nodes: list[TracedNode], graph: dict[str, Any]) -> list[Diagnostic]:
+    """Tell about outputs that a consumer reads again before there is a new one."""
+    found = []
+    for (source, _), (target, port) in graph["reused"]:
+        node, producer = nodes[target], nodes[source]
+        name = node.input_names()[port]
+        if name in node.used:
+            message = (
+                f"`{node.name}/{name}` reads one value of `{producer.name}` on several passes: a "
+                "bundle runs every node once a tick"
+            )
+            location = node.inputs[name].location
+            hints = ("export nodes that run at different rates as bundles of their own",)
+            found.append(Diagnostic("VER0917", "warning", message, location, hints))
+    return found
 
 
 def _output_name(node: TracedNode, number: int) -> str:
@@ -124,12 +171,13 @@ def _initial(node: TracedNode, name: str, delay: int) -> list[torch.Tensor]:
     return values[:delay]
 
 
-def _edge_problems(nodes: list[TracedNode], graph: dict[str, object]) -> list[Diagnostic]:
+def _edge_problems(nodes: list[TracedNode], graph: dict[str, Any]) -> list[Diagnostic]:
     found: list[Diagnostic] = []
-    for (target, port), (what, sources, numbers) in graph["problems"]:  # type: ignore[attr-defined]
+    for (target, port), (what, sources, numbers) in graph["problems"]:
         node = nodes[target]
         name = node.input_names()[port]
-        if name not in node.used:
+        # A state that was reset for a new episode is the same state.
+        if name not in node.used or (what == "lost" and name in node.states):
             continue
         origin = " and ".join(
             f"`{nodes[source].name}/{_output_name(nodes[source], number)}`"

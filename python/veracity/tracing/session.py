@@ -40,6 +40,8 @@ class Session:
             owner_of_file=operations.owner_of_file,
             snapshot=self._snapshot,
             array_from_tensor=self._hand_out_array,
+            without_arrays=self._without_arrays,
+            array_class=arrays.TracedArray,
         )
         self.recorder = Recorder(hooks)
         self.modes = Modes(self.recorder)
@@ -51,6 +53,7 @@ class Session:
         self._undo = contextlib.ExitStack()
         self._clock = 0
         self._thread = threading.get_ident()
+        self._threads_seen: set[int] = set()
         self.recording = True
         self.arrays_are_out = False
         self.published: dict[tuple[int, int, int], torch.Tensor] = {}
@@ -82,6 +85,7 @@ class Session:
 
     def finish(self) -> None:
         """Restore the process."""
+        self.recorder.finish()
         self._undo.close()
 
     @contextlib.contextmanager
@@ -97,6 +101,15 @@ class Session:
     def _hand_out_array(self, tensor: torch.Tensor, array: Any) -> Any:
         self.arrays_are_out = True
         return arrays.array_from_tensor(tensor)
+
+    def _without_arrays(self, value: Any) -> Any:
+        """Return arguments with tensors for arrays of traced values, and plain arrays else."""
+        if type(value) is tuple:
+            return tuple(self._without_arrays(item) for item in value)
+        if not arrays.is_traced(value):
+            return value
+        tensor = arrays.tensor_of(value)
+        return tensor if self.recorder.is_traced(tensor) else arrays.plain(value)
 
     def _is_traced_value(self, value: Any) -> bool:
         with self.modes.paused():
@@ -129,6 +142,7 @@ class Session:
 
     def _begin_pass(self, node: TracedNode) -> Pass:
         self._clock += 1
+        self._threads_seen.add(threading.get_ident())
         node.last_seen = self._clock
         light = not self._arm(node)
         sampled = node.completed < self.options.max_cached_io
@@ -145,8 +159,9 @@ class Session:
             return self.recording
         if wanted and not self.recording:
             self.surroundings.remember_everything()
+            self.recorder.resume()
             self.recording = True
-        elif not wanted and self.recording and not self._others_want_comparison():
+        elif not wanted and self.recording and self._may_rest():
             self.recording = False
         return self.recording
 
@@ -157,10 +172,16 @@ class Session:
     def _is_review(completed: int) -> bool:
         return any(count > 0 and count & (count - 1) == 0 for count in (completed, completed - 1))
 
-    def _others_want_comparison(self) -> bool:
-        """Nodes that did not run for a while are not waited for."""
+    def _may_rest(self) -> bool:
+        """Say whether nobody needs a full record.
+
+        Nodes that did not run for a while are not waited for. With several threads one of them
+        would decide for the others.
+        """
+        if len(self._threads_seen) > 1:
+            return False
         horizon = self._clock - 2 * len(self.nodes) - 1
-        return any(
+        return not any(
             self._wants_comparison(node) and node.last_seen > horizon
             for node in self.nodes.values()
         )

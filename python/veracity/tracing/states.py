@@ -125,7 +125,9 @@ class States:
             node, running, name, tensor, entry, location, state=True
         )
         if marked is not tensor:
-            setattr(owner, attribute, marked)
+            message = f"the buffer {path!r} of `{node.name}` shares memory with another input"
+            hints = ("follow one of them only: `buffer_names=[...]`",)
+            raise refuse("VER0923", message, location=location, hints=hints)
         count = self._session.recorder.write_count(marked)
         running.buffers.append(TrackedBuffer(owner, attribute, name, marked, count))
 

@@ -13,6 +13,7 @@ mod storages;
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use pyo3::prelude::*;
@@ -69,6 +70,10 @@ struct Torch {
     snapshot: Py<PyAny>,
     /// A recording array for a tensor whose memory was handed to NumPy.
     array_from_tensor: Py<PyAny>,
+    /// Arguments in which recording arrays are what torch knows: tensors, or plain arrays.
+    without_arrays: Py<PyAny>,
+    /// The class of recording arrays.
+    array_class: Py<PyAny>,
 }
 
 /// Records calls; see `veracity.tracing.modes` for how it is called.
@@ -77,6 +82,8 @@ pub(crate) struct Recorder {
     state: Mutex<State>,
     types: TensorTypes,
     torch: Torch,
+    /// Set when the session is over: threads may keep the modes for longer.
+    closed: AtomicBool,
 }
 
 type PyOrigin = (u32, u32, u32);
@@ -87,8 +94,8 @@ fn origin_to_python(origin: Origin) -> PyOrigin {
 
 #[pymethods]
 impl Recorder {
-    /// `hooks` has `classify(func, number)`, `owner_of_file(name)`, `snapshot(tensor)` and
-    /// `array_from_tensor(tensor, array)`.
+    /// `hooks` has `classify(func, number)`, `owner_of_file(name)`, `snapshot(tensor)`,
+    /// `array_from_tensor(tensor, array)`, `without_arrays(arguments)` and `array_class`.
     #[new]
     fn new(py: Python<'_>, hooks: &Bound<'_, PyAny>) -> PyResult<Self> {
         let torch = py.import("torch")?;
@@ -107,6 +114,7 @@ impl Recorder {
         };
         Ok(Self {
             state: Mutex::new(state),
+            closed: AtomicBool::new(false),
             types: TensorTypes { tensor: torch.getattr("Tensor")?.unbind() },
             torch: Torch {
                 pop_dispatch_mode: native.getattr("_pop_torch_dispatch_stack")?.unbind(),
@@ -119,6 +127,8 @@ impl Recorder {
                 autocast_enabled: native.getattr("_is_any_autocast_enabled")?.unbind(),
                 snapshot: hooks.getattr("snapshot")?.unbind(),
                 array_from_tensor: hooks.getattr("array_from_tensor")?.unbind(),
+                without_arrays: hooks.getattr("without_arrays")?.unbind(),
+                array_class: hooks.getattr("array_class")?.unbind(),
             },
         })
     }
@@ -130,6 +140,9 @@ impl Recorder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if self.closed.load(Ordering::Relaxed) {
+            return func.call(args, kwargs);
+        }
         self.handle_call(func, args, kwargs)
     }
 
@@ -140,7 +153,7 @@ impl Recorder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if BUSY.get() > 0 {
+        if BUSY.get() > 0 || self.closed.load(Ordering::Relaxed) {
             return func.call(args, kwargs);
         }
         self.record(func, args, kwargs, false)
@@ -336,9 +349,14 @@ impl Recorder {
         self.lock(py).tape.has_open()
     }
 
-    /// Gives everything back that keeps memory alive; the recorder is useless afterwards.
-    fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        self.lock(py).storages.clear(py)
+    /// Tells that calls were not seen for a while.
+    fn resume(&self, py: Python<'_>) {
+        self.lock(py).tape.resume();
+    }
+
+    /// Records nothing more; what was recorded stays.
+    fn finish(&self) {
+        self.closed.store(true, Ordering::Relaxed);
     }
 }
 

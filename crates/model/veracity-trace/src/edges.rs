@@ -18,6 +18,9 @@ pub struct Graph {
     pub edges: Vec<Edge>,
     /// Inputs whose source is not the same thing every time, sorted by target.
     pub problems: Vec<EdgeProblem>,
+    /// Edges whose output was read again by a later execution of the target: the two nodes do not
+    /// run equally often.
+    pub reused: Vec<Edge>,
     /// The nodes in the order in which they were completed first.
     pub order: Vec<NodeId>,
 }
@@ -94,6 +97,10 @@ struct Input {
     seen: Vec<Seen>,
     /// The first execution without a source after one that had it.
     lost: Option<u32>,
+    /// The value that it was last.
+    last: Option<Origin>,
+    /// Whether one value was read by two executions.
+    reused: bool,
 }
 
 /// Completed executions of a node; for each, whether it was light.
@@ -142,18 +149,19 @@ impl History {
         origin: Option<(Origin, bool)>,
     ) {
         match origin {
-            // A light execution does not see every write, so what it published may be stale.
+            // A light execution does not see every write: what it reads or published may be stale.
+            _ if light => {}
             Some((_, true)) => {}
             Some((origin, false)) => {
                 let age = self.completed(origin.node).saturating_sub(origin.execution + 1);
                 let seen = Seen { source: (origin.node, origin.port), age, execution };
                 let input = self.inputs.entry(target).or_default();
+                input.reused |= input.last.replace(origin) == Some(origin);
                 let known = |known: &Seen| (known.source, known.age) == (seen.source, age);
                 if !input.seen.iter().any(known) {
                     input.seen.push(seen);
                 }
             }
-            None if light => {}
             None => self.observe_loss(target, execution),
         }
     }
@@ -178,7 +186,10 @@ impl History {
         let mut graph = Graph { order: self.order.clone(), ..Graph::default() };
         for (target, input) in &self.inputs {
             match self.judge(*target, input) {
-                Ok(edge) => graph.edges.extend(edge),
+                Ok(edge) => {
+                    graph.reused.extend(edge.filter(|_| input.reused));
+                    graph.edges.extend(edge);
+                }
                 Err(kind) => graph.problems.push(EdgeProblem { target: *target, kind }),
             }
         }

@@ -47,6 +47,8 @@ pub(crate) struct Published {
     pub(crate) count: u32,
     /// Whether a light execution published it.
     pub(crate) light: bool,
+    /// In which stretch of seen calls it was published.
+    pub(crate) stretch: u32,
 }
 
 /// What is known about a storage.

@@ -33,6 +33,8 @@ pub struct Tape {
     logged: Vec<ViewId>,
     /// Storages whose memory is gone while somebody may still need the record.
     forgotten: Vec<StorageId>,
+    /// Counts the stretches of seen calls.
+    stretch: u32,
     history: History,
 }
 
@@ -114,6 +116,12 @@ impl Tape {
     /// The pipeline as it was seen so far.
     pub fn graph(&self) -> Graph {
         self.history.graph()
+    }
+
+    /// Tells that calls were not seen for a while: what was published before may have been written
+    /// since, and is no evidence for an edge.
+    pub fn resume(&mut self) {
+        self.stretch += 1;
     }
 
     /// Begins an execution. A light one keeps marks and origins, and has no program.
@@ -229,7 +237,10 @@ impl Tape {
     fn complete(&mut self, ended: &Execution) -> u32 {
         let observations = ended.marks.iter().map(|mark| Observation {
             port: mark.port,
-            origin: mark.published.map(|published| (published.origin, published.light)),
+            origin: mark.published.map(|published| {
+                let stale = published.light || published.stretch < self.stretch;
+                (published.origin, stale)
+            }),
         });
         let number = self.history.complete(ended.node, ended.light, observations);
         for output in &ended.outputs {
@@ -237,7 +248,8 @@ impl Tape {
             self.memory.derive(view, ended.node, output.site);
             if self.memory.under(view).count == output.read.count {
                 let origin = Origin { node: ended.node, execution: number, port: output.port };
-                let published = Published { origin, count: output.read.count, light: ended.light };
+                let (count, light, stretch) = (output.read.count, ended.light, self.stretch);
+                let published = Published { origin, count, light, stretch };
                 self.memory.publish(view, published);
             }
         }

@@ -325,3 +325,29 @@ fn what_light_executions_publish_is_no_evidence() {
     let graph = script.tape.graph();
     assert_eq!((graph.edges, graph.problems), (vec![edge(A, A, 1)], vec![]));
 }
+
+#[test]
+fn what_was_published_before_calls_went_unseen_is_no_evidence() {
+    let mut script = Script::default();
+    let x = script.old();
+    let out = run(&mut script, A, x);
+    run(&mut script, B, out);
+    script.tape.resume();
+    // Somebody may have written into it in the meantime: this is not a delay of one tick.
+    run(&mut script, A, x);
+    run(&mut script, B, out);
+    let graph = script.tape.graph();
+    assert_eq!(graph.edges, [edge(A, B, 0)]);
+    assert_eq!(graph.problems, []);
+}
+
+#[test]
+fn an_output_that_is_read_on_two_passes_is_told_apart() {
+    let mut script = Script::default();
+    let x = script.old();
+    let out = run(&mut script, A, x);
+    run(&mut script, B, out);
+    assert_eq!(script.tape.graph().reused, []);
+    run(&mut script, B, out);
+    assert_eq!(script.tape.graph().reused, [edge(A, B, 0)]);
+}

@@ -56,16 +56,24 @@ impl Recorder {
         let py = func.py();
         // Function transforms hand out wrappers without memory, and autocast casts below this
         // level: there the dispatch mode sees what really runs.
-        if BUSY.get() > 0 || self.left_to_dispatch(py)? {
+        if BUSY.get() > 0 || self.left_to_dispatch(func)? {
             return func.call(args, kwargs);
         }
         let _held = self.hold_net_back(py)?;
         self.record(func, args, kwargs, true)
     }
 
-    fn left_to_dispatch(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.torch.autocast_enabled.bind(py).call0()?.is_truthy()?
-            || !self.torch.functorch_level.bind(py).call0()?.is_none())
+    fn left_to_dispatch(&self, func: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = func.py();
+        if !self.torch.functorch_level.bind(py).call0()?.is_none() {
+            return Ok(true);
+        }
+        if !self.torch.autocast_enabled.bind(py).call0()?.is_truthy()? {
+            return Ok(false);
+        }
+        // What leaves for Python leaves from here.
+        let operation = self.lock(py).operations.get(func)?;
+        Ok(matches!(operation.get().kind, Kind::Compute | Kind::Refused | Kind::Metadata))
     }
 
     /// Takes the dispatch mode away when it is the only one; else it is told to look away.
@@ -95,6 +103,7 @@ impl Recorder {
         if operation.kind == Kind::Metadata {
             return func.call(args, kwargs);
         }
+        let args = &self.known_to_torch(operation, args)?;
         let pending = match self.before(py, operation, args, kwargs, above) {
             Ok(pending) => Some(pending),
             Err(error) => {
@@ -112,6 +121,26 @@ impl Recorder {
                 Ok(result)
             }
         }
+    }
+
+    /// torch takes an array of a subclass that is an index for a sequence.
+    fn known_to_torch<'py>(
+        &self,
+        operation: &Operation,
+        args: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let py = args.py();
+        let class = self.torch.array_class.bind(py);
+        let is_array = |value: &Bound<'py, PyAny>| value.is_instance(class).unwrap_or(false);
+        let holds_array = |value: Bound<'py, PyAny>| match value.cast::<PyTuple>() {
+            Ok(items) => items.iter().any(|item| is_array(&item)),
+            Err(_) => is_array(&value),
+        };
+        let indexes = matches!(operation.name.as_str(), "__getitem__" | "__setitem__");
+        if !indexes || !args.iter().skip(1).any(holds_array) {
+            return Ok(args.clone());
+        }
+        Ok(self.torch.without_arrays.bind(py).call1((args,))?.cast_into()?)
     }
 
     /// Records a call whose result is already there.
@@ -219,6 +248,13 @@ impl Recorder {
             Kind::Refused if pending.traced => state.refuse(py, operation)?,
             Kind::Refused | Kind::Compute | Kind::Metadata => {}
         }
+        if counts_its_argument(operation) {
+            for view in &pending.views {
+                if state.tape.is_ragged(*view) {
+                    state.note_escape(py, *view, "__len__", result)?;
+                }
+            }
+        }
         self.record_computation(py, state, func, operation, pending, result)?;
         Ok(None)
     }
@@ -279,7 +315,7 @@ impl Recorder {
             reads: &pending.views,
             writes: &pending.writes,
             outputs: &outputs,
-            ragged: operation.ragged || picks_by_mask(operation, &pending),
+            ragged: operation.ragged || is_sized_by_data(operation, &pending),
             identity: identity_source(operation, &pending),
             may_alias: operation.may_alias,
             overwrites: overwrites(operation, &pending),
@@ -470,12 +506,24 @@ fn draws(
     Ok(!operation.random_when.is_empty())
 }
 
-/// Indexing with a mask gives as many elements as the mask has.
-fn picks_by_mask(operation: &Operation, pending: &Pending<'_>) -> bool {
-    operation.name == "__getitem__"
-        && pending.arguments.tensors.iter().skip(1).any(|tensor| {
+/// Whether these arguments make the size of the result depend on data: a mask as index, `where`
+/// with nothing to choose from, classes that are counted, places to split at.
+fn is_sized_by_data(operation: &Operation, pending: &Pending<'_>) -> bool {
+    let arguments = &pending.arguments;
+    let alone = arguments.positional.len() == 1 && arguments.keywords.is_empty();
+    match operation.name.as_str() {
+        "__getitem__" | "index" => arguments.tensors.iter().skip(1).any(|tensor| {
             tensor.getattr("dtype").is_ok_and(|dtype| dtype.to_string() == "torch.bool")
-        })
+        }),
+        "where" | "one_hot" => alone,
+        "tensor_split" => arguments.tensors.len() > 1,
+        _ => false,
+    }
+}
+
+/// Whether the number of results is the size of the argument.
+fn counts_its_argument(operation: &Operation) -> bool {
+    matches!(operation.name.as_str(), "unbind" | "split" | "chunk" | "tensor_split" | "__iter__")
 }
 
 fn overwrites(operation: &Operation, pending: &Pending<'_>) -> bool {

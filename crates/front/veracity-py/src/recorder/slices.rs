@@ -386,7 +386,8 @@ pub(super) fn differences(
         .collect()
 }
 
-/// `{"edges": [((node, port), (node, port), delay)], "problems": [((node, port), text)],
+/// `{"edges": [((node, port), (node, port), delay)], "problems": [((node, port), what)],
+/// "reused": [((node, port), (node, port))],
 /// "order": [node]}`.
 pub(super) fn graph_to_python<'py>(py: Python<'py>, state: &State) -> PyResult<Bound<'py, PyDict>> {
     let graph = state.tape.graph();
@@ -406,7 +407,13 @@ pub(super) fn graph_to_python<'py>(py: Python<'py>, state: &State) -> PyResult<B
     let order: Vec<u32> = graph.order.iter().map(|node| node.0).collect();
     let answer = PyDict::new(py);
     answer.set_item("edges", edges)?;
+    let reused: Vec<_> = graph
+        .reused
+        .iter()
+        .map(|edge| ((edge.source.0.0, edge.source.1.0), (edge.target.0.0, edge.target.1.0)))
+        .collect();
     answer.set_item("problems", problems)?;
+    answer.set_item("reused", reused)?;
     answer.set_item("order", order)?;
     Ok(answer)
 }

@@ -256,11 +256,6 @@ impl Storages {
         class.call_method1(pyo3::intern!(py, "_free_weak_ref"), (address,))?;
         Ok(())
     }
-
-    /// Gives all weak references back; the recorder is useless afterwards.
-    pub(super) fn clear(&mut self, py: Python<'_>) -> PyResult<()> {
-        std::mem::take(&mut self.known).into_keys().try_for_each(|address| self.free(py, address))
-    }
 }
 
 impl Elements {

@@ -1,0 +1,234 @@
+"""Code that once came out silently wrong, or broke: right now, or told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import veracity
+import yaml
+from torch import Tensor, nn
+from veracity import annotate
+
+Found = list[tuple[str, str]]
+
+
+def compile_found() -> tuple[dict[str, bool] | None, Found]:
+    """Compile; return the verdicts, or `None` when refused, and what was told."""
+    try:
+        result = veracity.compile_graph(visualize=False)
+    except veracity.VeracityError as error:
+        return None, [(found.code, found.severity) for found in error.diagnostics]
+    return dict(result), [(found.code, found.severity) for found in result.diagnostics]
+
+
+def trace(compute: Callable[[Tensor], Tensor], folder: Path, passes: int = 1) -> Found:
+    with veracity.session("g", save_path=folder):
+        for number in range(passes):
+            seed = torch.Generator().manual_seed(number)
+            x = annotate.input_tensors("n", {"x": torch.randn(4, generator=seed)})
+            annotate.output_tensors("n", {"y": compute(x)}, export_with="jit")
+    return compile_found()[1]
+
+
+def stops_above_a_limit(x: Tensor) -> Tensor:
+    return x * 0 if x.abs().max().item() > 25 else x * 1
+
+
+def sized_by_where(x: Tensor) -> Tensor:
+    return x * torch.where(x > 0)[0].shape[0]
+
+
+def counts_a_selection(x: Tensor) -> Tensor:
+    return x * sum(1 for _ in x[x > 0])
+
+
+def leaves_under_autocast(x: Tensor) -> Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return x * x.tolist()[0]
+
+
+def draws(x: Tensor) -> Tensor:
+    return x + torch.randn(4)
+
+
+@pytest.mark.parametrize(
+    ("compute", "passes", "code"),
+    [
+        (stops_above_a_limit, 1, "VER0911"),
+        (stops_above_a_limit, 3, "VER0911"),
+        (sized_by_where, 1, "VER0911"),
+        (counts_a_selection, 1, "VER0911"),
+        (leaves_under_autocast, 1, "VER0911"),
+        (draws, 1, "VER0916"),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_it_is_told(
+    compute: Callable[[Tensor], Tensor], passes: int, code: str, tmp_path: Path
+) -> None:
+    assert (code, "warning") in trace(compute, tmp_path, passes)
+
+
+def prints_and_checks(x: Tensor) -> Tensor:
+    print(x.mean().item())
+    assert torch.isfinite(x).all()
+    if x.sum() > 1e6:
+        raise ValueError(x.sum().item())
+    return x * 2
+
+
+class Copies(threading.Thread):
+    """A thread with a `run` of its own."""
+
+    def __init__(self, source: Tensor, target: Tensor) -> None:
+        """Copy `source` to `target`."""
+        super().__init__()
+        self.source, self.target = source, target
+
+    def run(self) -> None:
+        """Copy."""
+        self.target.copy_(self.source)
+
+
+def computes_in_a_thread(x: Tensor) -> Tensor:
+    target = torch.zeros(4)
+    thread = Copies(x, target)
+    thread.start()
+    thread.join()
+    return x + target
+
+
+@pytest.mark.parametrize("compute", [prints_and_checks, computes_in_a_thread])
+@pytest.mark.parametrize("passes", [1, 3])
+def test_it_is_right_in_silence(
+    compute: Callable[[Tensor], Tensor], passes: int, tmp_path: Path
+) -> None:
+    assert trace(compute, tmp_path, passes) == []
+    fresh = torch.tensor([0.5, -2.0, 3.0, 1.0])
+    exported = torch.jit.load(str(tmp_path / "g" / "n.pt"))
+    torch.testing.assert_close(exported(fresh), compute(fresh))
+
+
+def test_feedback_through_a_buffer_survives_any_number_of_passes(tmp_path: Path) -> None:
+    last = torch.zeros(4)
+    with veracity.session("g", save_path=tmp_path):
+        for number in range(20):
+            x, previous = annotate.input_tensors("n", {"x": torch.full((4,), number), "last": last})
+            y = torch.tanh(x + previous)
+            annotate.output_tensors("n", {"y": y}, export_with="jit")
+            last.copy_(y)
+    assert compile_found() == ({"n": True}, [])
+    assert pipeline(tmp_path)["feedback_flow"] == {"n/y": ["n/last"]}
+
+
+def pipeline(folder: Path) -> dict[str, dict[str, list[str]]]:
+    found: dict[str, dict[str, list[str]]] = yaml.safe_load((folder / "g/g.yaml").read_text())[
+        "pipeline"
+    ]
+    return found
+
+
+class Mean(nn.Module):
+    """A running mean that is changed in place."""
+
+    mean: Tensor
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Take the mean away."""
+        self.mean.lerp_(x, 0.1)
+        return x - self.mean
+
+
+def share_a_module(folder: Path, passes: int) -> None:
+    model = Mean()
+    with torch.no_grad(), veracity.session("g", save_path=folder):
+        for number in range(passes):
+            x = annotate.input_tensors("a", {"x": torch.full((4,), float(number + 1))})
+            annotate.module("a", model)
+            y = model(x)
+            annotate.output_tensors("a", {"y": y}, export_with="jit")
+            y = annotate.input_tensors("b", {"y": y})
+            annotate.module("b", model)
+            annotate.output_tensors("b", {"z": model(y)}, export_with="jit")
+
+
+def test_a_state_that_two_nodes_change_goes_from_one_to_the_other(tmp_path: Path) -> None:
+    share_a_module(tmp_path, 3)
+    assert compile_found() == ({"a": True, "b": True}, [])
+    found = pipeline(tmp_path)
+    assert found["data_flow"] == {"a/y": ["b/y"], "a/mean": ["b/mean"]}
+    assert found["feedback_flow"] == {"b/mean": ["a/mean"]}
+
+
+def test_a_shared_state_whose_way_back_was_not_seen_is_refused(tmp_path: Path) -> None:
+    share_a_module(tmp_path, 1)
+    assert ("VER0909", "error") in compile_found()[1]
+
+
+def test_nodes_that_run_at_different_rates_are_told(tmp_path: Path) -> None:
+    with veracity.session("g", save_path=tmp_path):
+        for number in range(4):
+            if number % 2 == 0:
+                f = annotate.input_tensors("slow", {"f": torch.full((4,), float(number))})
+                plan = f + 1
+                annotate.output_tensors("slow", {"plan": plan}, export_with="jit")
+            followed = annotate.input_tensors("quick", {"plan": plan})
+            annotate.output_tensors("quick", {"act": followed * 2}, export_with="jit")
+    assert compile_found()[1] == [("VER0917", "warning")]
+
+
+def test_writing_one_of_two_inputs_on_one_memory_is_told(tmp_path: Path) -> None:
+    shared = torch.ones(4)
+    with veracity.session("g", save_path=tmp_path):
+        x, y = annotate.input_tensors("n", {"x": shared, "y": shared})
+        x += 1
+        annotate.output_tensors("n", {"z": x * y}, export_with="jit")
+    assert ("VER0923", "warning") in compile_found()[1]
+
+
+def test_buffers_on_one_memory_are_refused_and_the_module_is_left_alone(tmp_path: Path) -> None:
+    memory = torch.zeros(2, 4)
+    model = Mean()
+    model.mean = memory[0]
+    model.register_buffer("all", memory)
+    refused = pytest.raises(veracity.TraceError, match="VER0923")
+    with refused, veracity.session("g", save_path=tmp_path):
+        annotate.input_tensors("n", {"x": torch.ones(4)})
+        annotate.module("n", model)
+    assert model.mean.data_ptr() == memory.data_ptr()
+
+
+def test_numpy_arrays_index_tensors(tmp_path: Path) -> None:
+    with veracity.session("g", save_path=tmp_path):
+        assert torch.arange(4)[np.array([0, 2])].tolist() == [0, 2]
+        x = annotate.input_tensors("n", {"x": torch.arange(4.0)})
+        annotate.output_tensors("n", {"y": x[np.array([3, 1])] * 2}, export_with="jit")
+    assert compile_found() == ({"n": True}, [])
+
+
+def test_the_default_device_may_change_during_a_session(tmp_path: Path) -> None:
+    torch.set_default_device("cpu")
+    with veracity.session("g", save_path=tmp_path):
+        torch.set_default_device(None)
+        x = annotate.input_tensors("n", {"x": torch.ones(4)})
+        annotate.output_tensors("n", {"y": x * 2}, export_with="jit")
+    assert compile_found() == ({"n": True}, [])
+
+
+def test_a_later_pass_that_the_first_program_does_not_fit_is_told(tmp_path: Path) -> None:
+    def compute(x: Tensor) -> Tensor:
+        chosen = x[x > 0]
+        return (chosen * torch.arange(chosen.numel())).sum()
+
+    codes = {code for code, _ in trace(compute, tmp_path, passes=3)}
+    assert "VER0911" in codes
