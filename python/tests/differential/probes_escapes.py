@@ -6,6 +6,8 @@ import ctypes
 import io
 import math
 import pickle
+import queue
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -133,10 +135,17 @@ def contains(x: Tensor) -> Tensor:
     return x * 3
 
 
-@told(_FROZEN)
+@right()
 def assertion(x: Tensor) -> Tensor:
-    assert (x < 100).all()  # told
+    assert (x < 100).all()
     return x * 2
+
+
+@told(_FROZEN)
+def assertion_that_keeps_what_it_saw(x: Tensor) -> Tensor:
+    scale = float((x < 100).sum())  # told
+    assert scale > 0
+    return x * scale
 
 
 @told(_FROZEN)
@@ -244,9 +253,28 @@ _POOL = ThreadPoolExecutor(1)
 _POOL.submit(lambda: None).result()  # its thread exists before any session
 
 
+@right()
+def computed_in_an_older_pool(x: Tensor) -> Tensor:
+    other = _POOL.submit(lambda: x * 2).result()
+    return x + other
+
+
+_GIVEN: queue.Queue[Tensor] = queue.Queue()
+_TAKEN: queue.Queue[Tensor] = queue.Queue()
+
+
+def _double_forever() -> None:
+    while True:
+        _TAKEN.put(_GIVEN.get() * 2)
+
+
+threading.Thread(target=_double_forever, daemon=True).start()
+
+
 @told("VER0915")
 def computed_in_an_older_thread(x: Tensor) -> Tensor:
-    other = _POOL.submit(lambda: x * 2).result()
+    _GIVEN.put(x)
+    other = _TAKEN.get()
     return x + other  # told
 
 

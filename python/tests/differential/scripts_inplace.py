@@ -172,11 +172,11 @@ def index_add_and_scatter(api: Any) -> Step:
     "writes",
     {"n/p": (3,), "n/q": (3,)},
     traced=lambda tick, given: _overlapping(given["n/p"]),
-    relation=Better("one is taken for a part of the other", "disproved"),
+    relation=Better("one is taken for a part of the other", "disproved", ("VER0923",)),
 )
 def inputs_that_overlap_and_are_written(api: Any) -> Step:
     def compute(p: Tensor, q: Tensor) -> Tensor:
-        p.add_(1)
+        p.add_(1)  # told
         return p + 10 * q
 
     return one_node(api, compute)

@@ -143,11 +143,17 @@ _SPECIAL_NAMES = {
 }
 
 
+#: Views without alias marks: who calls them promises not to write.
+_FALSE_PROMISES = frozenset(
+    ["unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "_unsafe_view"]
+)
+
+
 @functools.cache
 def _schemas_promise_new(name: str) -> bool:
     """Ask the schemas of every overload; composed operations promise nothing about memory."""
     packet = getattr(torch.ops.aten, name, None)
-    if packet is None:
+    if packet is None or name in _FALSE_PROMISES:
         return False
     return all(_overload_promises_new(packet, overload) for overload in packet.overloads())
 
@@ -203,6 +209,25 @@ def refs_of(value: Any) -> Iterator[Ref]:
         yield from refs_of([value.start, value.stop, value.step])
 
 
+#: What `+=` and its like call; each works element by element.
+_AUGMENTED = frozenset(
+    name
+    for plain in (
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "pow",
+        "remainder",
+        "floor_divide",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+    )
+    for name in (f"{plain}_", f"__i{plain}__")
+) | {"__itruediv__", "__ifloordiv__", "__imod__", "__iand__", "__ior__", "__ixor__"}
+
+
 class Memory:
     """Which tensors of a slice may lie on one memory, and when it is written."""
 
@@ -211,6 +236,7 @@ class Memory:
         self.program = program
         self._parents: dict[Ref, Ref] = {}
         self._written: dict[Ref, int] = {}
+        self._last_use: dict[Ref, int] = {}
         for number, step in enumerate(program.steps):
             for source in _shared_sources(step):
                 for made in _results(number, step):
@@ -218,11 +244,20 @@ class Memory:
         for number, step in enumerate(program.steps):
             for target in _written_refs(step):
                 self._written[self._family(target)] = number
+            self._last_use.update(dict.fromkeys(step_refs(step), number))
+        self._last_use.update(dict.fromkeys(program.outputs, len(program.steps)))
 
     def _family(self, ref: Ref) -> Ref:
-        while ref in self._parents and self._parents[ref] != ref:
-            ref = self._parents[ref]
-        return ref
+        """Return the tensor that stands for all that may lie on the memory of this one."""
+        root = ref
+        while self._parents.get(root, root) != root:
+            root = self._parents[root]
+        while self._parents.get(ref, root) != root:
+            self._parents[ref], ref = root, self._parents[ref]
+        return root
+
+    def _used_after(self, refs: set[Ref], number: int) -> bool:
+        return any(self._last_use.get(ref, -1) > number for ref in refs)
 
     def is_written_after(self, number: int) -> bool:
         """Tell whether memory that the results of a step may lie on is written by a later one."""
@@ -238,17 +273,22 @@ class Memory:
         if not isinstance(call, Call) or not self.is_written_after(number):
             return False
         watch = _Watch(self, number, call)
-        return any(watch.notices(*step) for step in self._steps_after(number)) or any(
-            watch.is_stale(ref) for ref in self.program.outputs
-        )
+        for later, step in self._steps_after(number):
+            if not watch.view_written and not self._used_after(watch.mine, later - 1):
+                return False
+            if watch.notices(later, step):
+                return True
+        return any(map(watch.is_stale, self.program.outputs))
 
     def is_put_back(self, number: int) -> bool:
         """Recognise `x[k] += v`, whose value nobody else sees: read, change in place, assign."""
         read = self.program.steps[number]
         mine, closed = {Ref("step", number)}, False
-        if not isinstance(read, Call) or len(read.args) != 2:
+        if not isinstance(read, Call) or not self.is_written_after(number):
             return False
         for later, step in self._steps_after(number):
+            if not self._used_after(mine, later - 1):
+                break
             used = [ref for ref in step_refs(step) if ref in mine]
             if not used:
                 continue
@@ -256,7 +296,7 @@ class Memory:
                 return False
             if _closes(step, read, mine):
                 closed = True
-            elif _is_in_place_operator(identify(step.func).name) and step.args[0] in mine:
+            elif identify(step.func).name in _AUGMENTED and step.args[0] in mine:
                 mine.update(_results(later, step))
             else:
                 return False

@@ -406,7 +406,6 @@ def meshgrid_views(
         for number, part in enumerate(parts)
     ]
     if indexing == "xy" and len(parts) > 1:
-        made = [part.transpose(0, 1) for part in made]
         made[:2] = made[1::-1]
     return tuple(made)
 
@@ -612,7 +611,7 @@ def _selected_view(
     tensor: torch.Tensor, chosen: dict[int, torch.Tensor], location: str
 ) -> torch.Tensor:
     """Select with integer tensors without copying, since the memory is written later."""
-    if torch.compiler.is_exporting():
+    if torch.compiler.is_exporting() or torch.onnx.is_in_onnx_export():
         raise unsupported(
             "a part chosen by an integer tensor is written, or its base is, while both are in use",
             location,

@@ -123,11 +123,13 @@ class Closing:
 
     def _judge_separated(self, node: TracedNode, running: Pass, location: str) -> None:
         """A write into one of two inputs that share memory shows in both only without a session."""
-        counts = self._session.recorder.write_count
-        if any(counts(tensor) != before for tensor, before in running.separated):
-            message = f"inputs of `{node.name}` share memory, and one of them is written"
-            hints = ("give the node copies: `tensor.clone()`",)
-            self._session.tell(Diagnostic("VER0923", "warning", message, location, hints))
+        recorder = self._session.recorder
+        message = f"inputs of `{node.name}` share memory, and one of them is written"
+        hints = ("give the node copies: `tensor.clone()`",)
+        for tensor, before in running.separated:
+            if recorder.write_count(tensor) != before:
+                place = recorder.written_at(tensor) or location
+                self._session.tell(Diagnostic("VER0923", "warning", message, place, hints))
 
     def _judge_glue(self, node: TracedNode, closed: dict[str, Any]) -> None:
         """On the first pass glue lies within a tick; later it may be the world's answer."""

@@ -56,6 +56,8 @@ pub(super) struct State {
     opened_at: HashMap<u32, StorageId>,
     /// Where storages were filled with random numbers that no input had a part in.
     drawn: HashMap<StorageId, SiteId>,
+    /// Where storages were written last, while nodes are open.
+    written_at: HashMap<StorageId, SiteId>,
     faults: Vec<Fault>,
 }
 
@@ -110,6 +112,7 @@ impl Recorder {
             slices: Vec::new(),
             opened_at: HashMap::new(),
             drawn: HashMap::new(),
+            written_at: HashMap::new(),
             faults: Vec::new(),
         };
         Ok(Self {
@@ -264,6 +267,15 @@ impl Recorder {
         self.ask(tensor, |tape, view| tape.write_count(tape.geometry(view).0))
     }
 
+    /// `file:line` of the last write into the memory of a tensor, while nodes are open.
+    fn written_at(&self, tensor: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+        let mut state = self.lock(tensor.py());
+        let view = state.view(tensor, Birth::Unseen)?;
+        let (storage, _) = state.tape.geometry(view);
+        let site = state.written_at.get(&storage);
+        Ok(site.map(|site| state.sites.location(*site).to_owned()))
+    }
+
     /// Records that `result` is what `func(*args)` gives, although it came about in another way.
     fn assert_call<'py>(
         &self,
@@ -388,6 +400,7 @@ impl State {
         }
         self.payloads.clear();
         self.drawn.clear();
+        self.written_at.clear();
         self.constants.keep_only(&self.slices);
         self.storages.sweep(py, &mut self.tape)
     }

@@ -300,6 +300,12 @@ impl Recorder {
             || pending.views.iter().any(|view| state.tape.is_derived(*view));
         let site = if matters { state.sites.here(py)?.id } else { SiteId(0) };
         state.storages.place_fresh(site);
+        if pending.traced {
+            for index in &pending.writes {
+                let storage = state.tape.geometry(pending.views[*index]).0;
+                state.written_at.insert(storage, site);
+            }
+        }
         if !pending.traced && state.tape.has_open() {
             state.note_draw(&pending, &outputs, site);
         }
