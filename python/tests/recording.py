@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from veracity.export.lowering import RESHAPING_IN_PLACE
 from veracity.tracing.slice import Call, ConstantUse, InputUse, Ref, Slice
 
 
@@ -57,7 +58,9 @@ class Recorder(TorchFunctionMode):
         collect_paths(result, (), paths)
         number = len(self.calls)
         for position, (_, tensor) in enumerate(paths):
-            if id(tensor) not in self.refs:
+            # A method such as `squeeze_` lays its tensor out anew: what follows means the new one.
+            reshaped = getattr(func, "__name__", "") in RESHAPING_IN_PLACE
+            if reshaped or id(tensor) not in self.refs:
                 self._name(tensor, Ref("step", number, position))
         if paths or before != after:
             outputs = tuple(path for path, _ in paths)

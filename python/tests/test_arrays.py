@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import veracity
 from torch.overrides import TorchFunctionMode
 from veracity.errors import TraceError
 from veracity.tracing import array_table, arrays
@@ -952,3 +955,245 @@ def test_a_user_error_is_numpys_error() -> None:
         arrays.trace_array(VECTOR.copy()) + np.ones(2)
     with Session(), pytest.raises(IndexError):
         arrays.trace_array(VECTOR.copy())[7]
+
+
+# --- constants: NumPy without any traced value is NumPy alone
+
+
+PLAIN_IDIOMS = [
+    line.strip()
+    for line in """
+    np.array([1.5, 2])[0]
+    np.zeros(2)[1]
+    np.arange(3)[-1]
+    np.ones((2, 2))[0, 1]
+    np.arange(6).reshape(2, 3)[:, 1]
+    np.arange(6)[::-1][1:3]
+    np.arange(6)[[1, 2]]
+    np.arange(6)[np.arange(6) > 2]
+    np.eye(3)[np.array([0, 2])]
+    np.ones(3, bool)[0]
+    isinstance(np.array([1.0])[0], np.floating)
+    isinstance(np.array([1.0])[0], float)
+    isinstance(np.arange(2)[0], np.integer)
+    isinstance(np.zeros(2).sum(), float)
+    np.zeros(3).sum()
+    np.arange(4).max()
+    np.array(3.0)[()]
+    np.linspace(0, 1, 5).mean()
+    np.array([1, 2]).tolist()
+    np.array([7]).item()
+    list(np.arange(3))
+    np.arange(3) + 1
+    (np.random.seed(0), np.random.choice(np.arange(5)))[1]
+    (np.random.seed(0), np.random.choice(np.arange(5), 3))[1]
+    (np.random.seed(0), np.random.permutation(np.arange(5)))[1]
+    (np.random.seed(0), np.random.normal(np.zeros(2), np.ones(2)))[1]
+    (np.random.seed(0), c := np.arange(5), np.random.shuffle(c), c * 2)[3]
+    np.random.default_rng(0).choice(np.arange(5), 2)
+    (c := np.arange(5), np.random.default_rng(0).shuffle(c), c + 0)[2]
+    (c := np.arange(5.0), np.random.default_rng(0).permutation(c))[1]
+    list(np.zeros(2).flat)
+    np.arange(4).reshape(2, 2).flat[3]
+    np.zeros(2).view(np.int64)
+    (c := np.zeros(2), c.view(np.int64).fill(1), c * 1)[2]
+    np.ones(2).view(np.ndarray)
+    (c := np.zeros((2, 2)), c.flat.__setitem__(1, 5.0), c * 2)[2]
+    np.vectorize(lambda v: v + 1)(np.arange(3))
+    np.matrix(np.ones((2, 2)))
+    np.matrix(np.ones((2, 2))) * 2
+    list(np.ndenumerate(np.array([[1, 2], [3, 4]])))
+    list(np.ndindex(*np.array([2, 2])))
+    np.unravel_index(3, tuple(np.array([2, 2])))
+    [int(v) for v in np.nditer(np.arange(3))]
+    np.apply_along_axis(sum, 0, np.ones((2, 2)))
+    np.lib.stride_tricks.sliding_window_view(np.arange(4), 2)
+    np.histogram(np.arange(4.0))
+    np.linalg.qr(np.eye(2))
+    np.linalg.svd(np.eye(2))
+    np.linalg.norm(np.ones(2))
+    np.convolve(np.ones(3), np.ones(2))
+    np.polyfit(np.arange(4.0), np.arange(4.0), 1)
+    np.array([1 + 2j, 3]).real
+    np.array([1 + 2j]).imag[0]
+    np.arange(3).astype(str)
+    np.arange(3).astype(object)
+    np.arange(4).tobytes()
+    np.split(np.arange(4), 2)
+    np.unique(np.array([3, 1, 3]), return_counts=True)
+    np.argsort(np.array([2, 1]))
+    divmod(np.arange(1, 4), 2)
+    np.add.reduceat(np.arange(4), [0, 2])
+    hash(np.ones(1)[0])
+    (c := np.arange(3), np.add.at(c, [0, 0], 1), c + 0)[2]
+    np.ones(2)[0].as_integer_ratio()
+    (c := np.array([3, 1, 2]), c.sort(), c.partition(1), c + 0)[3]
+    (c := np.zeros(3), c.put([0], 4), np.put(c, [1], 2), np.copyto(c[2:], 7), c + 0)[4]
+    np.arange(3.0).__array_interface__['typestr']
+    bytes(np.zeros(1, np.uint8).data)
+    copy.deepcopy(np.arange(3))
+    pickle.loads(pickle.dumps(np.arange(3)))
+    2 in np.arange(3)
+    max(np.array([1, 5]))
+    sorted(np.array([3, 1]))
+    sum(np.arange(4))
+    [5, 6][np.arange(2)[1]]
+    f'{np.array([1.5])[0]:.1f}'
+    {np.arange(2)[1]: 1}
+    math.floor(np.array([2.5])[0])
+    np.add(np.ones(2), 1, out=np.zeros(2))
+    np.ones(2).dot(np.ones(2))
+    json.dumps(np.arange(3).tolist())
+    np.ma.masked_array(np.arange(3), [1, 0, 0]).sum()
+    np.broadcast_to(np.arange(2), (2, 2))
+    np.meshgrid(np.arange(2), np.arange(2))
+    torch.arange(4)[np.array([1])[0]]
+    torch.arange(4).view(*np.array([2, 2]))
+    torch.zeros(tuple(np.array([2, 2])))
+    torch.full((2,), np.array([3.0])[0])
+    torch.arange(np.array([3])[0])
+    torch.arange(4.0).clamp(*np.array([1.0, 2.0]))
+    (torch.manual_seed(0), torch.randint(np.array([9])[0], (2,)))[1]
+    (t := torch.zeros(2), t.__setitem__(0, np.array([3.0])[0]), t)[2]
+    torch.nn.functional.pad(torch.ones(2), tuple(np.array([1, 1])))
+    torch.arange(4)[: np.array([2])[0]]
+    torch.arange(4)[np.array([0, 1])]
+    torch.arange(4)[np.arange(2)]
+    torch.eye(3)[:, np.array([2, 0])]
+    torch.arange(3)[np.ones(3, bool)]
+    (t := torch.zeros(3), t.__setitem__(np.array([0, 2]), 2.0), t)[2]
+    torch.arange(3)[np.argsort(np.array([2, 0, 1]))]
+    torch.arange(4).reshape(*np.array([2, 2]))
+    torch.from_numpy(np.arange(3))
+    torch.tensor(np.ones(2))
+    torch.as_tensor(np.arange(2))
+    (c := np.zeros(3), c.__setitem__(0, 5), torch.from_numpy(c))[2]
+    (c := np.zeros(3), c.flat.__setitem__(0, 5), torch.from_numpy(c))[2]
+    torch.ones(2) * np.array([2.0, 3.0])
+    torch.ones(2) * np.array([2.0])[0]
+    np.array([2.0])[0] * torch.ones(2)
+    torch.mul(torch.ones(2), np.array([2.0])[0])
+    torch.tensor([np.arange(2)[1], 5])
+    torch.Tensor(np.array([1.0, 2.0]))
+    """.strip().splitlines()
+]
+
+
+def evaluate(expression: str) -> Any:
+    space = {name: sys.modules[name] for name in ("copy", "json", "math", "pickle", "torch")}
+    return eval(compile(expression, "user.py", "eval"), {**space, "np": np, "__name__": "user"})
+
+
+def attempt(expression: str) -> Any:
+    try:
+        return evaluate(expression)
+    except Exception as error:
+        return error
+
+
+def assert_same(wanted: Any, found: Any) -> None:
+    """Hold a value to the one without a session: of the same type, and equal."""
+    assert type(arrays.plain(found)) is type(wanted)
+    if isinstance(wanted, list | tuple):
+        assert len(found) == len(wanted)
+        for one, other in zip(wanted, found, strict=True):
+            assert_same(one, other)
+    elif isinstance(wanted, torch.Tensor):
+        assert found.dtype == wanted.dtype
+        assert torch.equal(found, wanted)
+    elif isinstance(wanted, np.ndarray):
+        assert found.dtype == wanted.dtype
+        assert found.shape == wanted.shape
+        assert found.tolist() == wanted.tolist()
+    else:
+        assert type(found) is type(wanted)
+        assert found == wanted
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Evaluate all idioms in one session; one that raises has its exception as its value."""
+    found: dict[str, Any] = {}
+    with (
+        warnings.catch_warnings(action="ignore"),
+        veracity.session("plain", save_path=str(tmp_path_factory.mktemp("plain"))),
+    ):
+        for expression in PLAIN_IDIOMS:
+            found[expression] = attempt(expression)
+    return found
+
+
+@pytest.mark.parametrize("expression", PLAIN_IDIOMS)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
+def test_numpy_without_traced_values_is_numpy_alone(
+    expression: str, evaluated: dict[str, Any]
+) -> None:
+    assert_same(evaluate(expression), evaluated[expression])
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "c = np.zeros(4); c[1] = 5; c.flat[2] = 7; r = a.v * c",
+        "c = np.zeros(4); c.view(np.int64)[:] = 3; c[0] = 2; r = a.v + c",
+        "c = np.arange(4.0); np.random.seed(0); np.random.shuffle(c); r = c * a.v",
+        "c = np.arange(4.0)[::-1]; c[0] = 9; d = c[1:3]; d[0] = a.v[2]; r = c * 2",
+        "c = np.zeros(4); c.flat[1] = 3; c[0] = a.v[0]; r = c * 1",
+        "c = np.zeros(4); row = c[1:]; c.put([1], 4); row[1] = a.v[1]; r = c + row.sum()",
+        "c = np.zeros(4, complex); c.real[1] = 2; r = a.v * c.real",
+        "c = np.zeros(4); s = c[0]; c += a.v; r = c + s",
+        "c = np.arange(4); r = a.v[c[1:]] * c[2] + a.v[c[0]]",
+        "r = np.asarray(np.matrix(np.ones((4, 4)))) @ a.v",
+    ],
+)
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_a_constant_is_recorded_with_what_it_holds_when_a_traced_value_meets_it(
+    statements: str,
+) -> None:
+    assert run_case(case_of(statements)).escapes == []
+
+
+@pytest.mark.parametrize("alias", ["c.flat", "c.view(np.int64)", "c.data", "np.asmatrix(c)[:, 1:]"])
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_a_traced_value_is_not_written_where_an_unrecorded_name_would_show_it(alias: str) -> None:
+    with pytest.raises(TraceError, match="not recorded shows too"):
+        run_here(f"c = np.zeros(3)\nk = {alias}\nc[0] = x[0]", x=VECTOR.copy())
+    run_here(f"c = np.zeros(3)\nk = {alias}\ndel k\nc[0] = x[0]", x=VECTOR.copy())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "torch.full((2,), x[0])",
+        "torch.arange(x[2])",
+        "torch.mul(torch.ones(2), x[0])",
+        "torch.ones(2).clamp(x[0], x[2])",
+        "torch.zeros((k[0], 2))",
+        "torch.arange(4).view(k[0], 2)",
+        "torch.arange(4)[: k[0]]",
+    ],
+)
+def test_a_traced_scalar_is_a_number_to_torch_and_is_reported(statement: str) -> None:
+    space, escapes = run_here(f"r = {statement}", x=VECTOR.copy(), k=np.array([2]))
+    assert escapes
+    plain = {"torch": torch, "x": VECTOR, "k": np.array([2])}
+    assert_same(eval(statement, plain), space["r"])
+
+
+def test_a_traced_scalar_that_is_written_into_a_tensor_is_recorded() -> None:
+    with Session() as session:
+        x = arrays.trace_array(VECTOR.copy())
+        alias = arrays.tensor_of(x)
+        target = torch.zeros(2)
+        target[1] = x[0]
+        found = target * 1
+    assert session.escapes == []
+    again = session.log.replay({id(alias): alias * 3})
+    assert again(found).tolist() == [0, 1.5]
+
+
+def test_the_class_of_tensors_is_put_back_exactly() -> None:
+    before = dict(vars(torch.Tensor))
+    arrays.install_patches()
+    arrays.remove_patches()
+    assert dict(vars(torch.Tensor)) == before

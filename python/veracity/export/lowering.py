@@ -774,6 +774,9 @@ _REPLACED: dict[Operation, Callable[..., Any]] = {
     _method("type"): converted,
     _method("__getitem__"): getitem,
     _method("__setitem__"): setitem,
+    # A session puts functions of the same name in their place.
+    _function("__getitem__"): getitem,
+    _function("__setitem__"): setitem,
     Operation("getter", "data"): detached,
     Operation("getter", "T"): reversed_dimensions,
     Operation("getter", "mT"): transposed,

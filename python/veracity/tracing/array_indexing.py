@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,8 @@ from veracity.tracing.array_operations import (
     overlay,
     own,
     settle,
+    tell_of,
+    without_torch,
     write,
 )
 from veracity.tracing.array_table import Unmapped, cast
@@ -24,6 +27,7 @@ from veracity.tracing.arrays import (
     is_array,
     is_traced,
     map_leaves,
+    only_constants,
     operand,
     overlap,
     plain,
@@ -33,6 +37,7 @@ from veracity.tracing.arrays import (
     same_place,
     shown,
     state_of,
+    taint,
     traced_in,
     wrap,
 )
@@ -55,14 +60,20 @@ def _index_tensor(item: Any) -> torch.Tensor:
     return found if found.dtype == torch.bool else cast(found, torch.int64)
 
 
+def _listed(key: Any) -> Any:
+    return list(key) if isinstance(key, list) else key
+
+
 def _plain_key(key: Any) -> Any:
-    return plain(list(key) if isinstance(key, list) else key)
+    return plain(_listed(key))
 
 
 def get_item(self: Any, key: Any) -> Any:
     """Read a part."""
     if not arrays.active():
         return plain_array(self)[_plain_key(key)]
+    if only_constants(self, key):
+        return without_torch(operator.getitem, (self, _listed(key)), {}, stays=True)
     expected = plain_array(self)[_plain_key(key)]
     try:
         items = _items(self, key)
@@ -74,7 +85,7 @@ def get_item(self: Any, key: Any) -> Any:
     except (RuntimeError, TypeError, ValueError, IndexError, Unmapped) as error:
         raise refusal("this index", first_line(error)) from error
     operands = [self, *traced_in(key)]
-    derived = any(state_of(one).memory.derived for one in operands)
+    derived = not only_constants(operands, key)
     ragged = found.ragged or any(state_of(one).ragged for one in operands)
     if not isinstance(expected, numpy.ndarray) or not overlap(expected, plain_array(self)):
         return settle("this index", expected, got, operands, derived, ragged)
@@ -110,6 +121,11 @@ def set_item(self: Any, key: Any, value: Any) -> None:
         raise refusal("this assignment", "it writes into a part that a traced number picked")
     if not values.flags.writeable:
         raise ValueError("assignment destination is read-only")
+    if only_constants(self, key, value):
+        values[_plain_key(key)] = plain(value)
+        tell_of(self)
+        return
+    taint("this assignment", state_of(self).memory)
     expected = values.copy()
     expected[_plain_key(key)] = plain(value)
     operands = [self, *traced_in(key, value)]
@@ -123,7 +139,6 @@ def set_item(self: Any, key: Any, value: Any) -> None:
             _set_picked(self, key, items, new)
     except (RuntimeError, TypeError, ValueError, IndexError, Unmapped) as error:
         raise refusal("this assignment", first_line(error)) from error
-    state.memory.derived |= any(state_of(one).memory.derived for one in operands)
     overlay("this assignment", self, expected, operands)
 
 
@@ -168,6 +183,7 @@ def add_at(ufunc: Any, name: str, target: Any, key: Any, *values: Any) -> None:
         raise refusal(name, "its target is older than the session")
     if ufunc is not numpy.add or len(values) != 1:
         raise refusal(name, "it is not in the table")
+    taint(name, state_of(target).memory)
     expected = plain_array(target).copy()
     numpy.add.at(expected, _plain_key(key), plain(values[0]))
     operands = [target, *traced_in(key, values)]
@@ -183,6 +199,4 @@ def add_at(ufunc: Any, name: str, target: Any, key: Any, *values: Any) -> None:
         write(target, whole.index_put(found.key, new, accumulate=True))
     except (RuntimeError, TypeError, ValueError, IndexError, Unmapped) as error:
         raise refusal(name, first_line(error)) from error
-    memory = state_of(target).memory
-    memory.derived |= any(state_of(one).memory.derived for one in operands)
     overlay(name, target, expected, operands)

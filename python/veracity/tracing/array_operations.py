@@ -19,14 +19,18 @@ from veracity.tracing.arrays import (
     State,
     TracedScalar,
     array_of,
+    exposed,
     is_array,
     kept_memories,
     known_memory,
     map_leaves,
+    memory_of,
     new_array,
     new_constant,
+    only_constants,
     operand,
     overlap,
+    part_of,
     plain,
     plain_array,
     reading_tensor,
@@ -35,6 +39,8 @@ from veracity.tracing.arrays import (
     same_strides,
     shown,
     state_of,
+    taint,
+    tell,
     trace_array,
     traced_in,
     wrap,
@@ -65,17 +71,17 @@ def perform(
         kwargs: As the user gave them, with `out` and `where` of a ufunc.
         ragged: Whether the shape of the result depends on elements.
     """
+    if only_constants(args, kwargs) and not _shows_parts(args):
+        return without_torch(reference, args, kwargs, stays=expression is not None)
     out = kwargs.pop("out", None)
     if kwargs.get("where") is True:
         del kwargs["where"]
     if any(one is not None for one in (out if isinstance(out, tuple) else (out,))):
         return _perform_into(name, reference, expression, args, kwargs, out)
     operands = traced_in(args, kwargs)
-    derived = any(state_of(one).memory.derived for one in operands)
-    if expression is None and derived:
-        raise refusal(name, "it is not in the table")
+    derived = not only_constants(args, kwargs)
     if expression is None:
-        return _without_torch(operands, lambda: reference(*plain(args), **plain(kwargs)))
+        raise refusal(name, "it is not in the table")
     expected = reference(*plain(args), **plain(kwargs))
     try:
         got = _with_torch(expression, expected, args, kwargs)
@@ -109,30 +115,51 @@ def _result_dtype(expected: Any) -> torch.dtype | None:
     return torch_dtype(expected.dtype) if hasattr(expected, "dtype") else None
 
 
+def _shows_parts(args: tuple[Any, ...]) -> bool:
+    """Whether a result may show memory with another dtype: only torch's result tells its place."""
+    return any(is_array(one) and one.dtype.kind == "c" for one in args)
+
+
 def _constants_in(expected: Any, operands: list[Any]) -> Any:
     """Return what was computed from constants as constants; a view of one stays its view."""
 
     def constant(value: Any) -> Any:
         for one in operands if type(value) is numpy.ndarray else ():
             if is_array(one) and overlap(value, plain_array(one)):
-                return wrap(value, shown(value, state_of(one)))
+                return part_of(value, one) if value.dtype == one.dtype else value
         return constant_array(value)
 
     return map_leaves(expected, constant)
 
 
-def _without_torch(operands: list[Any], compute: Callable[[], Any]) -> Any:
-    """Compute with constants only; what was written into them is recorded as one write."""
-    before = [plain_array(one).copy() for one in operands]
-    result = compute()
-    for one, old in zip(operands, before, strict=True):
-        now = plain_array(one)
-        if now.tobytes() != old.tobytes():
-            new = now.copy()
-            with arrays.pause():
-                now[...] = old
-            write(one, new_constant(new))
+def without_torch(
+    reference: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, stays: bool
+) -> Any:
+    """Compute with constants only; what was written into them is recorded as one write.
+
+    Args:
+        reference: Computes with NumPy.
+        args: As the user gave them.
+        kwargs: As the user gave them.
+        stays: Whether the result is known to keep no memory but through arrays.
+    """
+    change = plain if stays else (lambda value: map_leaves(value, exposed))
+    operands = traced_in(args, kwargs)
+    result = reference(*change(args), **change(kwargs))
+    if not stays or kwargs.get("out") is not None:
+        for one in operands:
+            tell_of(one)
+    out = kwargs.get("out")
+    if out is not None and result is not None:
+        return out[0] if isinstance(out, tuple) and len(out) == 1 else out
     return _constants_in(result, operands)
+
+
+def tell_of(value: Any) -> None:
+    """Record what NumPy wrote into a constant."""
+    memory = memory_of(value) if is_array(value) else None
+    if memory is not None:
+        tell(memory)
 
 
 def settle(
@@ -192,11 +219,15 @@ def _laid_out(got: torch.Tensor, array: Any, expected: Any) -> torch.Tensor:
 
 def own(got: torch.Tensor, expected: Any, derived: bool, ragged: bool = False) -> Any:
     """Return NumPy's result in the memory of torch's, which nobody else has."""
+    if isinstance(expected, numpy.generic) and not derived:
+        return expected
     state = State(got, (), Memory(derived), ragged and expected.ndim > 0)
     with arrays.pause():
         state.array[...] = expected
     if isinstance(expected, numpy.generic):
         return TracedScalar(expected, state)
+    if not derived:
+        state.memory.told = (got, state.array.copy())
     return wrap(state.array, state)
 
 
@@ -290,7 +321,7 @@ def _perform_into(
     targets = out if isinstance(out, tuple) else (out,)
     _check_writable(name, targets)
     operands = traced_in(args, kwargs)
-    derived = any(state_of(one).memory.derived for one in (*operands, *traced_in(targets)))
+    derived = not only_constants(args, kwargs, targets)
     if expression is None and derived:
         raise refusal(name, "it is not in the table")
     into = tuple(plain(one).copy() for one in targets)
@@ -310,8 +341,9 @@ def _perform_into(
     written = []
     for target, value, wanted in zip(targets, results, each, strict=True):
         traced = _traced_target(target)
+        if derived:
+            taint(name, state_of(traced).memory)
         value = value if mask is True else torch.where(operand(mask), value, reading_tensor(traced))
-        state_of(traced).memory.derived |= derived
         write(traced, cast(value, torch_dtype(wanted.dtype)))
         overlay(name, traced, wanted, operands)
         written.append(traced)

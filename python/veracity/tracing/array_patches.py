@@ -19,7 +19,7 @@ import numpy
 import torch
 
 from veracity.tracing import arrays
-from veracity.tracing.array_operations import array_of_items, constant_array, perform
+from veracity.tracing.array_operations import array_of_items, constant_array, perform, tell_of
 from veracity.tracing.array_table import cast, words
 
 _MAKERS = words("zeros ones empty full eye identity arange linspace")
@@ -33,6 +33,18 @@ _LIBRARIES = frozenset(
 
 # TorchScript knows `torch.tensor` by its identity; it must know the replacement too.
 _scriptable: dict[int, str | None] = torch.jit._builtins._get_builtin_table()
+
+# Functions of torch that insist on a Python number where a traced scalar may be given.
+_WITH_NUMBERS = (
+    (
+        torch,
+        words("""
+        full full_like arange linspace logspace clamp clip add sub mul div true_divide pow fmod
+        remainder floor_divide where addcmul addcdiv masked_fill eq ne lt le gt ge lerp
+        """),
+    ),
+    (torch.Tensor, words("clamp clamp_ clip clip_ fill_ masked_fill masked_fill_ new_full lerp")),
+)
 
 _originals: dict[tuple[Any, str], Any] = {}
 
@@ -52,6 +64,10 @@ def install() -> None:
     for name, function in list(vars(numpy.random).items()):
         if callable(function) and not isinstance(function, type) and not name.startswith("_"):
             _replace(numpy.random, name, _refusing)
+    for owner, names in _WITH_NUMBERS:
+        for name in names:
+            _replace(owner, name, _taking_numbers)
+    _replace(torch.Tensor, "__setitem__", _taking_a_scalar)
     _replace(torch, "from_numpy", _from_numpy)
     _replace(torch, "as_tensor", functools.partial(_to_tensor, copies=False))
     _replace(torch, "tensor", functools.partial(_to_tensor, copies=True))
@@ -62,8 +78,12 @@ def remove() -> None:
 
     A name that somebody else has replaced in the meantime is left to them.
     """
-    for (module, name), (original, replacement) in _originals.items():
-        if getattr(module, name) is replacement:
+    for (module, name), (original, replacement, inherited) in _originals.items():
+        if getattr(module, name) is not replacement:
+            pass
+        elif inherited:
+            delattr(module, name)
+        else:
             setattr(module, name, original)
         _scriptable.pop(id(replacement), None)
     _originals.clear()
@@ -72,7 +92,7 @@ def remove() -> None:
 def _replace(module: Any, name: str, make: Callable[[Any, str], Any]) -> None:
     original = getattr(module, name)
     replacement = functools.wraps(original)(make(original, name))
-    _originals[module, name] = (original, replacement)
+    _originals[module, name] = (original, replacement, name not in vars(module))
     _scriptable[id(replacement)] = _scriptable.get(id(original))
     setattr(module, name, replacement)
 
@@ -166,16 +186,51 @@ def _refusing(original: Any, name: str) -> Any:
     """Return a function that C code would do on the memory of its arguments, unseen."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if arrays.active() and arrays.traced_in(args, kwargs):
+        given = arrays.traced_in(args, kwargs)
+        if not arrays.active() or not given:
+            return original(*args, **kwargs)
+        if not arrays.only_constants(given):
             raise arrays.refusal(f"numpy.random.{name}", "it draws random numbers")
-        return original(*args, **kwargs)
+        result = original(*arrays.plain(args), **arrays.plain(kwargs))
+        for one in given:
+            tell_of(one)
+        return result
 
     return call
 
 
+def _taking_numbers(original: Any, name: str) -> Any:
+    """Return a function of torch to which a traced scalar is a number, which is reported."""
+
+    def number(value: Any) -> Any:
+        if type(value) is not arrays.TracedScalar:
+            return value
+        arrays.leave(value, "item")
+        return arrays.plain_array(value)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = {key: number(value) for key, value in kwargs.items()}
+        return original(*[number(value) for value in args], **given)
+
+    return call
+
+
+def _taking_a_scalar(original: Any, name: str) -> Any:
+    """Return an assignment to a part of a tensor to which a traced scalar is a tensor."""
+
+    def assign(self: Any, key: Any, value: Any) -> None:
+        original(self, key, arrays.operand(value) if arrays.is_traced(value) else value)
+
+    return assign
+
+
 def _from_numpy(original: Any, name: str) -> Any:
     def from_numpy(value: Any) -> Any:
-        return arrays.tensor_of(value) if arrays.is_traced(value) else original(value)
+        if not arrays.is_traced(value):
+            return original(value)
+        if arrays.lose_if_outdated(value):
+            return original(arrays.plain_array(value))  # known to the recorder as it is now
+        return arrays.tensor_of(value)
 
     return from_numpy
 

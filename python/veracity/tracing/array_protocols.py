@@ -22,6 +22,8 @@ from veracity.tracing.array_operations import (
     never,
     overlay,
     perform,
+    tell_of,
+    without_torch,
     write,
 )
 from veracity.tracing.array_table import Unmapped, cast, torch_dtype, words
@@ -29,14 +31,18 @@ from veracity.tracing.arrays import (
     TracedArray,
     TracedScalar,
     array_from_tensor,
+    exposed,
+    is_constant,
     leave,
     map_leaves,
+    only_constants,
     operand,
     plain,
     plain_array,
     reading_tensor,
     refusal,
     state_of,
+    taint,
     tensor_of,
     traced_in,
 )
@@ -65,6 +71,8 @@ def perform_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict
         return _with_tensors(ufunc, method, inputs, kwargs)
     name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
     if method == "at":
+        if only_constants(inputs):
+            return without_torch(reference, inputs, kwargs, stays=False)
         return add_at(ufunc, name, *inputs)
     if method == "__call__":
         expression = _ufunc_expression(ufunc, inputs, kwargs)
@@ -198,6 +206,9 @@ def perform_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    if only_constants(dst, src, where):
+        without_torch(_COPYTO, (dst, src, casting, where), {}, stays=False)
+        return
     into = plain(dst).copy()
     numpy.copyto(into, plain(src), casting, plain(where))
     _assign("numpy.copyto", _traced_target(dst), where, src, into)
@@ -206,6 +217,7 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
 def _assign(name: str, target: Any, where: Any, value: Any, expected: Any) -> None:
     """Write a value where a mask says so."""
     operands = traced_in(target, where, value)
+    taint(name, state_of(target).memory)
     try:
         new = cast(map_leaves(value, operand), state_of(target).tensor.dtype)
         if where is not True:
@@ -214,7 +226,6 @@ def _assign(name: str, target: Any, where: Any, value: Any, expected: Any) -> No
         write(target, new)
     except (RuntimeError, TypeError, ValueError, Unmapped) as error:
         raise refusal(name, first_line(error)) from error
-    state_of(target).memory.derived |= any(state_of(one).memory.derived for one in operands)
     overlay(name, target, expected, operands)
 
 
@@ -274,6 +285,8 @@ def _view(self: Any, *args: Any, **kwargs: Any) -> Any:
         return plain_array(self).view(*args, **kwargs)
     if given is None or given is TracedArray or given == self.dtype:
         return self[...]
+    if is_constant(self):
+        return exposed(self).view(*args, **kwargs)
     raise refusal("numpy.ndarray.view", "it shows the memory with another type")
 
 
@@ -284,6 +297,9 @@ def _fill(self: Any, value: Any) -> None:
 def _sort(self: Any, axis: Any = -1, kind: Any = None, order: Any = None, **rest: Any) -> None:
     if not arrays.active():
         return plain_array(self).sort(axis, kind, order, **rest)  # type: ignore[no-any-return]
+    if is_constant(self):
+        plain_array(self).sort(axis, kind, order, **rest)
+        return tell_of(self)
     self[...] = numpy.sort(self, axis, kind, order, **rest)
     return None
 
@@ -338,18 +354,28 @@ def _shape_property(name: str) -> property:
 def _raw_property(name: str) -> property:
     def read(self: Any) -> Any:
         leave(self, name)
-        return getattr(plain_array(self), name)
+        recorded = arrays.active() and is_constant(self)
+        return getattr(exposed(self) if recorded else plain_array(self), name)
 
     return property(read)
 
 
 def _flat_property() -> property:
     def read(self: Any) -> Any:
-        if arrays.active():  # also of constants: what is written through it is not seen
-            raise refusal("numpy.ndarray.flat", "it is an iterator")
-        return plain_array(self).flat
+        if not arrays.active():
+            return plain_array(self).flat
+        if is_constant(self):
+            return exposed(self).flat
+        raise refusal("numpy.ndarray.flat", "it is an iterator")
 
-    return property(read)
+    def write(self: Any, value: Any) -> None:
+        if arrays.active() and not only_constants(self, value):
+            raise refusal("numpy.ndarray.flat", "assigning to it is not supported")
+        plain_array(self).flat = plain(value)
+        if arrays.active():
+            tell_of(self)
+
+    return property(read, write)
 
 
 def _value_property(name: str) -> property:
@@ -368,7 +394,11 @@ def _viewing_property(name: str, expression: Callable[..., Any]) -> property:
         )
 
     def write(self: Any, value: Any) -> None:
-        raise refusal(f"numpy.ndarray.{name}", "assigning to it is not supported")
+        if arrays.active() and not only_constants(self, value):
+            raise refusal(f"numpy.ndarray.{name}", "assigning to it is not supported")
+        setattr(plain_array(self), name, plain(value))
+        if arrays.active():
+            tell_of(self)
 
     return property(read, write)
 

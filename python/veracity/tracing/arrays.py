@@ -73,8 +73,8 @@ def refusal(name: str, reason: str) -> VeracityError:
 
 
 def leave(value: Any, how: str) -> None:
-    """Report that a value becomes a Python object."""
-    if active():
+    """Report that a value becomes a Python object. A constant may: it is one already."""
+    if active() and not is_constant(value):
         escaped(state_of(value).tensor, how)
 
 
@@ -90,15 +90,21 @@ class Memory:
         whole: A tensor on all of it, when it is the user's own.
         frozen: For a copy of what NumPy shows as a view: the copy and the view. They must stay
             equal.
+        told: Of a constant: the tensor on all of it, and the elements that the recorder knows.
+        aliases: Plain arrays that show it, as long as they live.
+        lost: Whether torch has a tensor on it that the recorder takes for another memory.
     """
 
-    __slots__ = ("__weakref__", "derived", "frozen", "whole")
+    __slots__ = ("__weakref__", "aliases", "derived", "frozen", "lost", "told", "whole")
 
     def __init__(self, derived: bool) -> None:
         """Start with nobody else on it."""
         self.derived = derived
         self.whole: torch.Tensor | None = None
         self.frozen: tuple[Any, Any] | None = None
+        self.told: tuple[torch.Tensor, Any | None] | None = None
+        self.aliases: list[weakref.ref[Any]] = []
+        self.lost = False
 
 
 @dataclass(frozen=True)
@@ -199,6 +205,101 @@ def traced_in(*values: Any) -> list[Any]:
     return found
 
 
+def is_constant(value: Any) -> bool:
+    """Whether a traced value holds nothing traced: then it is to behave as NumPy alone."""
+    state, parent = value._state, getattr(value, "_parent", None)
+    if state is not None:
+        return not state.memory.derived
+    return parent is None or is_constant(parent)
+
+
+def only_constants(*values: Any) -> bool:
+    """Whether nothing traced takes part in an operation on nested lists, tuples and dicts."""
+    return all(map(_is_untraced, _leaves(*values)))
+
+
+def _leaves(*values: Any) -> list[Any]:
+    found: list[Any] = []
+    map_leaves(values, found.append)
+    return found
+
+
+def _is_untraced(leaf: Any) -> bool:
+    if is_traced(leaf):
+        return is_constant(leaf)
+    if isinstance(leaf, numpy.ndarray):
+        known = known_memory(leaf)
+        return known is None or not known.memory.derived
+    return not isinstance(leaf, torch.Tensor)
+
+
+def part_of(array: Any, source: Any) -> Any:
+    """Return a view of a traced array; what it is to torch is found out when it is asked for."""
+    part = numpy.ndarray.view(array, TracedArray)
+    part._state, part._parent = None, source
+    return part
+
+
+def exposed(value: Any) -> Any:
+    """Return a constant array as a plain one that may be kept: who has it may write unseen."""
+    if not is_array(value):
+        return plain_array(value) if is_traced(value) else value
+    try:
+        state = state_of(value)
+    except VeracityError:  # nothing that a recorded operation could read either
+        return plain_array(value)
+    alias = array_of(state.tensor)
+    aliases = state.memory.aliases
+    aliases[:] = [one for one in aliases if one() is not None]
+    aliases.append(weakref.ref(alias))
+    return _flip(alias, state.reversed_axes) if state.reversed_axes else alias
+
+
+def memory_of(value: Any) -> Memory | None:
+    """Return the memory of a traced array, also where torch cannot show the array."""
+    while value is not None and value._state is None:
+        value = value._parent
+    return None if value is None else value._state.memory
+
+
+def lose_if_outdated(value: Any) -> bool:
+    """Give a constant up that was written unseen, while nothing can be recorded."""
+    memory = memory_of(value)
+    if active() or memory is None or memory.derived or memory.told is None:
+        return False
+    tensor, known = memory.told
+    if known is not None and array_of(tensor).tobytes() == known.tobytes():
+        return False
+    memory.derived = memory.lost = True
+    return True
+
+
+def tell(memory: Memory) -> None:
+    """Record what was written into a constant without being seen."""
+    if memory.derived or memory.told is None or not active():
+        return
+    tensor, known = memory.told
+    array = array_of(tensor)
+    if known is not None and array.tobytes() == known.tobytes():
+        return
+    now = array.copy()
+    if known is not None:
+        with pause():
+            array[...] = known
+    memory.told = (tensor, now)
+    tensor.copy_(new_constant(now))
+
+
+def taint(name: str, memory: Memory) -> None:
+    """Prepare for a traced value to be written into memory that may hold a constant."""
+    if memory.derived:
+        return
+    if any(one() is not None for one in memory.aliases):
+        raise refusal(name, "it writes into memory that an array which is not recorded shows too")
+    tell(memory)
+    memory.derived = True
+
+
 def state_of(value: Any) -> State:
     """Return what a traced value is to torch."""
     state: State | None = value._state
@@ -210,6 +311,10 @@ def state_of(value: Any) -> State:
         return state
     # A view that C code made (or a new `.shape`): the memory tells what it shows.
     source = state or (None if value._parent is None else state_of(value._parent))
+    if source is not None and not source.memory.derived and not overlap(array, source.array):
+        value._state = state = _alias(array, derived=False)  # a copy that C code made
+        state.memory.told = (state.tensor, None)
+        return state
     if source is None or not overlap(array, source.array):
         raise refusal("this array", "it was made by an operation that is not recorded")
     value._state = state = shown(array, source)
@@ -237,6 +342,9 @@ def overlap(one: Any, other: Any) -> bool:
 def reading_tensor(value: Any) -> torch.Tensor:
     """Return the tensor that reads what an array reads."""
     state = state_of(value)
+    tell(state.memory)
+    if state.memory.lost:
+        raise refusal("this array", "torch has its memory, and it was written unseen before")
     frozen = state.memory.frozen
     if frozen is not None and frozen[0].tobytes() != frozen[1].tobytes():
         raise refusal("a part that a traced number picked", "the array was written since")
@@ -272,8 +380,9 @@ def array_from_tensor(tensor: torch.Tensor) -> TracedArray:
 
 def tensor_of(array: Any) -> torch.Tensor:
     """Return the tensor on the memory of a traced array; of a reversed array, a recorded copy."""
+    found = reading_tensor(array)
     state_of(array).memory.derived = True  # who has the tensor may write into it
-    return reading_tensor(array)
+    return found
 
 
 def forwards(value: Any) -> Any:

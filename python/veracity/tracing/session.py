@@ -108,6 +108,8 @@ class Session:
             return tuple(self._without_arrays(item) for item in value)
         if not arrays.is_traced(value):
             return value
+        if arrays.is_constant(value):
+            return arrays.plain(value)
         tensor = arrays.tensor_of(value)
         return tensor if self.recorder.is_traced(tensor) else arrays.plain(value)
 
@@ -115,7 +117,9 @@ class Session:
         with self.modes.paused():
             if isinstance(value, torch.Tensor):
                 return self.recorder.is_traced(value)
-            return arrays.is_traced(value) and self.recorder.is_traced(arrays.tensor_of(value))
+            if not arrays.is_traced(value) or arrays.is_constant(value):
+                return False
+            return self.recorder.is_traced(arrays.tensor_of(value))
 
     def tell(self, found: Diagnostic) -> None:
         """Keep a finding, once; the console gets it when the graph is compiled."""

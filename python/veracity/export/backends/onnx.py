@@ -250,7 +250,9 @@ def _second_choice(
     try:
         with quiet(notes):
             trial.require_reproducible(module, ports)
-            model = _legacy(module, module, ports, options, notes)
+            # The older exporter loses writes through views.
+            pure = _without_writes(module, ports) if writes(module) else module
+            model = _legacy(pure, module, ports, options, notes)
             made = _written(model, module, ports, names, options | {"verify": True}, path, notes)
     except Exception:  # any: there is one refusal to tell, that of the exporter that was asked for
         raise refused from None
