@@ -17,6 +17,7 @@ import torch
 from recording import record
 from veracity.errors import ExportError, ExportOptionError
 from veracity.export import backends, graph
+from veracity.export.backends import placement
 
 BACKENDS = ["jit", "jit-trace", "onnx", "onnx-torchscript", "pt2"]
 
@@ -461,3 +462,14 @@ def test_a_model_of_the_older_exporter_that_computes_something_else_is_refused(
     assert list(tmp_path.iterdir()) == []
     made, path = export("onnx", tmp_path, lambda x: x // 2, inputs)
     assert_computes(made, path, lambda x: x // 2, torch.tensor([-5.0, 5.0]))
+
+
+def test_onnx_is_exported_from_the_cpu_whatever_the_device() -> None:
+    """ONNX knows no devices: a graph on the CPU is taken as it is, devices in it become the CPU."""
+    graph_module = torch.fx.symbolic_trace(torch.nn.Identity())
+    ports = backends.Ports("n", ["x"], ["y"], [torch.zeros(2)])
+    assert placement.on_cpu(graph_module, ports) == (graph_module, ports)
+
+    given = (torch.device("cuda:1"), "cuda", "cuda:0", "mean", 3)
+    expected = (torch.device("cpu"), "cpu", "cpu", "mean", 3)
+    assert tuple(map(placement.without_device, given)) == expected

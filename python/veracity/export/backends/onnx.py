@@ -26,6 +26,7 @@ from veracity.export.backends.contract import (
     quiet_descriptors,
 )
 from veracity.export.backends.onnx_tables import kept_tables
+from veracity.export.backends.placement import on_cpu
 from veracity.export.backends.pt2 import exported_program
 from veracity.export.graph import writes
 from veracity.export.lowering import to_copy
@@ -52,6 +53,7 @@ class Dynamo:
     ) -> Exported:
         """Export the graph and write it, with the older exporter if need be."""
         names = port_names(ports)
+        module, ports = on_cpu(module, ports)
         notes: list[str] = []
         try:
             with quiet(notes):
@@ -76,6 +78,7 @@ class TorchScript:
     ) -> Exported:
         """Export the graph and write it."""
         names = port_names(ports)
+        module, ports = on_cpu(module, ports)
         notes: list[str] = []
         with quiet(notes):
             source = _without_writes(module, ports) if writes(module) else module

@@ -1,0 +1,39 @@
+"""Graphs without a device, for formats that know none.
+
+ONNX says nothing about devices, and some operations of a GPU have no counterpart in it: a fused GRU
+cell of CUDA is made of plain operations on the CPU. So such graphs are exported from the CPU.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Any
+
+import torch
+from torch import fx
+
+from veracity.export.backends.contract import Ports
+
+_CPU = torch.device("cpu")
+
+
+def on_cpu(module: fx.GraphModule, ports: Ports) -> tuple[fx.GraphModule, Ports]:
+    """Return the graph and its examples on the CPU; what is there already is returned as it is."""
+    tensors = [*module.buffers(), *module.parameters(), *ports.examples]
+    if all(tensor.device == _CPU for tensor in tensors):
+        return module, ports
+    moved = copy.deepcopy(module).cpu()
+    for node in moved.graph.nodes:
+        node.args = fx.node.map_aggregate(node.args, without_device)
+        node.kwargs = fx.node.map_aggregate(node.kwargs, without_device)
+    moved.recompile()
+    examples = [example.cpu() for example in ports.examples]
+    return moved, dataclasses.replace(ports, examples=examples)
+
+
+def without_device(value: Any) -> Any:
+    """Return an argument with the CPU for any device."""
+    if isinstance(value, torch.device):
+        return _CPU
+    return "cpu" if isinstance(value, str) and value.split(":")[0] == "cuda" else value
