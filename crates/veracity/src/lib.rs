@@ -3,12 +3,14 @@
 //! This is the one public crate; the others are its rooms and promise nothing. [`Bundle::open`]
 //! reads and checks a bundle, [`verify`] refuses everything that can be refused without running a
 //! model, [`Runner::load`] with [`Engines`] makes a bundle ready to be stepped, [`compare`] measures
-//! how far two sets of tensors are apart.
+//! how far two sets of tensors are apart, and
+//! [`proof`] says what is known about a bundle.
 
 pub mod compare;
 mod draft;
 mod engines;
 mod inspect;
+pub mod proof;
 mod verify;
 
 pub use draft::{BundleDraft, Extra, NodeDraft, PortDraft, strangers};
@@ -17,11 +19,13 @@ pub use inspect::{Inspection, ModelFacts, inspect};
 pub use veracity_diag::{
     Code, Diagnostic, Place, Refusal, Reporter, Result, Severity, Snippet, codes,
 };
+pub use veracity_engine as engine;
 pub use veracity_engine::{Device, ModelFormat, OptimizationLevel, SessionOptions};
+pub use veracity_report as report;
 pub use veracity_results as results;
 pub use veracity_runtime::{
-    Fusion, InputId, OutputId, Pacer, PlannedPort, RunOptions, Runner, SessionFacts, StateId,
-    StepClock, Target,
+    EngineProvider, Fusion, InputId, NodeRunner, OutputId, Pacer, PlannedPort, RunOptions, Runner,
+    SessionFacts, StateId, StepClock, Target, Watch,
 };
 pub use veracity_spec as spec;
 pub use veracity_spec::Bundle;

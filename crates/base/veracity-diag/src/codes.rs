@@ -2,7 +2,7 @@
 //!
 //! A number is never reused and never changes its meaning: people put them into scripts. The
 //! hundreds name the subject: 0 files, 1 YAML, 2 containment and hashes, 3 bundle contract,
-//! 4 tensor data, 5 ONNX files, 6 engines, 7 running, 8 comparing, 9 tracing, 10 exporting.
+//! 4 tensor data, 5 ONNX files, 6 engines, 7 running, 8 comparing, 9 tracing, 10 exporting, 11 proving.
 
 use std::fmt;
 
@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Stable number of a kind of finding, shown as `VERnnnn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Code(u16);
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transparent))]
+pub struct Code(#[cfg_attr(feature = "schema", schemars(with = "String"))] u16);
 
 impl Code {
     /// What this kind of finding is, in one phrase.
@@ -196,6 +197,21 @@ codes! {
     1005 EXPORT_WRONG "the exported model does not compute what the node computed";
     1006 EXPORT_NOT_CHECKED "an exported model could not be checked";
     1007 FOREIGN_MODEL "a model that was brought along cannot be used";
+
+    1101 PROOF_MISSING "the bundle has no proof";
+    1102 PROOF_STALE "the proof is about other files than those of the bundle";
+    1103 PROOF_NEGATIVE "the proof says that the bundle is wrong, or does not say that it is right";
+    1104 PROOF_UNREADABLE "the file is not a proof that this version can read";
+    1105 SAMPLES_MISSING "the bundle has no recorded values to check against";
+    1106 SAMPLES_MISMATCH "the recorded values do not fit the ports of the bundle";
+    1107 NODE_NOT_RUN "a node was not run, so that nothing is known about it";
+    1108 OUTPUT_COUNT_DIFFERS "a model has another number of outputs than the node";
+    1109 UNSTABLE "the same inputs gave different values";
+    1110 ROLLOUT_NOT_RUN "the bundle was not run over time";
+    1111 ROLLOUT_DIVERGES "the bundle leaves the recorded episode";
+    1112 TOLERANCE_PORT_UNKNOWN "a tolerance is for a port that is not an output of the bundle";
+    1113 AUTO_TOLERANCE_UNKNOWN "the bundle carries no derived tolerances";
+    1114 BASELINE_WORSE "something is worse than in the baseline";
 }
 
 #[cfg(test)]

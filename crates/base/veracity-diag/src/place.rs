@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where a finding is. Every field may be unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Place {
     /// The file, as the user named it.
@@ -30,6 +31,7 @@ pub struct Place {
 
 /// One line of source with the part that a finding is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snippet {
     /// The line, without its line break.
     pub text: String,

@@ -7,6 +7,7 @@ use crate::{Measurement, Tolerance};
 
 /// The answer for one tensor, or for many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Every element was checked and is within tolerance.
@@ -36,6 +37,7 @@ pub struct ComparisonRow {
 
 /// How much of what was asked for was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// Tensors within tolerance.
     pub proved: usize,

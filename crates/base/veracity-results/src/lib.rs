@@ -4,14 +4,26 @@
 //! Python receives and what reports are made from, so a file from last year must still be readable.
 
 mod comparison;
+mod difference;
 mod measurement;
 mod number;
+mod proof;
+mod rows;
 mod timing;
 
 pub use comparison::{Comparison, ComparisonRow, Coverage, Verdict};
+pub use difference::{
+    Change, Errors, Judged, PortDifference, PortSide, ProofDifference, Section, Sides,
+};
 pub use measurement::{
     Measurement, NonFinite, Percentiles, Tolerance, ULP_BIN_COUNT, Worst, ulp_bin_label,
 };
+pub use proof::{
+    Basis, Divergence, Environment, InputCoverage, ModelSubject, NodeProof, Origin,
+    PROOF_SCHEMA_VERSION, PortProof, Proof, Reference, Role, RolloutPort, RolloutProof,
+    SampleProof, SessionRecord, Subject, TolerancePolicy,
+};
+pub use rows::{Part, ProofRow};
 pub use timing::{Latency, StepTiming};
 
 /// Version of the JSON that these types make. The major part changes when old readers break.

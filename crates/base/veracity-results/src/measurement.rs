@@ -6,6 +6,7 @@ use veracity_diag::{Diagnostic, Result, codes};
 /// Absolute and relative tolerance: a pair is inside when
 /// `|candidate - reference| <= atol + rtol * |reference|`. Both are finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "RawTolerance")]
 pub struct Tolerance {
     atol: f64,
@@ -13,6 +14,7 @@ pub struct Tolerance {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RawTolerance {
     atol: f64,
     rtol: f64,
@@ -79,6 +81,7 @@ pub fn ulp_bin_label(bin: usize) -> String {
 /// pairs, computed in float64 (64-bit integers exactly). Pairs that are not compared are counted
 /// in [`NonFinite`]. Equal infinities and pairs of NaN are `matching`; they make no error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measurement {
     /// Elements of each tensor.
     pub elements: u64,
@@ -88,18 +91,23 @@ pub struct Measurement {
     pub differing: u64,
     /// Largest absolute error; 0 when nothing was compared.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub max_abs: f64,
     /// Mean absolute error over compared pairs.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub mean_abs: f64,
     /// Root of the mean squared error over compared pairs.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub rms: f64,
     /// Largest `|error| / |reference|` over compared pairs whose reference is not 0.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub max_rel: f64,
     /// Largest `|reference|` over compared pairs.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub max_abs_reference: f64,
     /// Smallest and largest finite reference, if there is one.
     pub reference_range: Option<(f64, f64)>,
@@ -117,6 +125,7 @@ pub struct Measurement {
     /// Smallest `atol` that would pass every compared pair at the tolerance's `rtol`, within one
     /// unit in the last place.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub min_atol: f64,
     /// Distances in units in the last place of the dtype, by power of two; empty unless asked
     /// for, and for integers and bools. Trailing empty bins are left out.
@@ -132,19 +141,23 @@ pub struct Measurement {
 
 /// One pair of elements, for the reader to go and look.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Worst {
     /// Position along each axis.
     pub index: Vec<usize>,
     /// The reference there.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub reference: f64,
     /// The candidate there.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub candidate: f64,
 }
 
 /// NaN and infinities of both sides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NonFinite {
     /// NaN elements of the reference.
     pub reference_nan: u64,
@@ -168,15 +181,26 @@ pub struct NonFinite {
 /// Exact percentiles of the absolute error over compared pairs, with linear interpolation between
 /// neighbours as NumPy does by default.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Percentiles {
     /// Half of the pairs have at most this error.
+    #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub p50: f64,
     /// Three quarters have at most this error.
+    #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub p75: f64,
     /// 90 in 100 have at most this error.
+    #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub p90: f64,
     /// 99 in 100 have at most this error.
+    #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub p99: f64,
     /// 995 in 1000 have at most this error.
+    #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub p995: f64,
 }

@@ -2,18 +2,23 @@
 
 use serde::{Deserialize, Deserializer, Serializer};
 
+/// How a number stands in JSON.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub(crate) enum Number {
+    /// Most of them.
+    Finite(f64),
+    /// `inf`, `-inf` or `NaN`.
+    Text(String),
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if value.is_finite() { serializer.serialize_f64(*value) } else { serializer.collect_str(value) }
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Number {
-        Finite(f64),
-        Text(String),
-    }
     match Number::deserialize(deserializer)? {
         Number::Finite(value) => Ok(value),
         Number::Text(text) => text.parse().map_err(serde::de::Error::custom),

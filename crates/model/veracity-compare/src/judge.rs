@@ -74,8 +74,7 @@ pub fn reasons(
 }
 
 fn non_finite_fails(non_finite: &NonFinite, equal_nan: bool) -> bool {
-    let matching = non_finite.matching_nan > 0 || non_finite.matching_inf > 0;
-    non_finite.mismatching > 0 || (matching && !equal_nan)
+    non_finite.mismatching > 0 || (non_finite.matching_nan > 0 && !equal_nan)
 }
 
 fn not_compared(non_finite: &NonFinite) -> u64 {
@@ -141,10 +140,10 @@ fn outside_reason(measured: &Measurement, tolerance: Tolerance) -> Diagnostic {
 
 fn non_finite_reason(non_finite: &NonFinite) -> Diagnostic {
     if non_finite.mismatching == 0 {
-        let (nan, inf) = (non_finite.matching_nan, non_finite.matching_inf);
+        let nan = non_finite.matching_nan;
         return Diagnostic::error(
             codes::COMPARE_OUTSIDE,
-            format!("both sides hold {nan} NaN and {inf} infinities in the same places"),
+            format!("both sides hold {nan} NaN in the same places"),
         )
         .hint("accept them as equal with `equal_nan`, if they are meant to be there");
     }

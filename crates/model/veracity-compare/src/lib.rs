@@ -12,8 +12,10 @@
 //! - a NaN or infinity that the other side does not match always fails: NaN beside a number, an
 //!   infinity beside a number, infinities of opposite sign, NaN beside an infinity;
 //! - two NaN pass only with `equal_nan`;
-//! - two infinities of equal sign pass only with `equal_nan` too. A saturated output hides how far
-//!   apart the two computations were, so it takes the same explicit consent as NaN.
+//! - two infinities of equal sign pass: they are equal numbers, and a mask of `-inf` is a value
+//!   like any other. They are counted, so that a saturated output can be seen.
+//!
+//! This is the rule of `numpy.allclose` and `torch.allclose`.
 //!
 //! # Integers and bools
 //!
@@ -39,6 +41,7 @@ mod accumulate;
 mod judge;
 mod layout;
 mod measure;
+mod merge;
 mod named;
 mod options;
 mod pairs;
@@ -52,5 +55,6 @@ mod ulp;
 pub use judge::{Judgement, judge, reasons};
 pub use layout::find_permutation;
 pub use measure::measure;
+pub use merge::merge;
 pub use named::{CompareOptions, compare_named};
 pub use options::MeasureOptions;

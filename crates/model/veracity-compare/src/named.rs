@@ -18,12 +18,12 @@ pub struct CompareOptions {
     pub measure: MeasureOptions,
     /// The tolerance for integers and bools.
     pub integer_tolerance: Tolerance,
-    /// Whether NaN and infinities that match count as equal.
+    /// Whether NaN beside NaN counts as equal.
     pub equal_nan: bool,
 }
 
 impl CompareOptions {
-    /// Floats by the tolerance of `measure`, integers and bools exactly, NaN and infinities fail.
+    /// Floats by the tolerance of `measure`, integers and bools exactly, NaN fails.
     pub fn new(measure: MeasureOptions) -> Self {
         Self { measure, integer_tolerance: Tolerance::EXACT, equal_nan: false }
     }
@@ -35,7 +35,7 @@ impl CompareOptions {
         self
     }
 
-    /// Accepts NaN and infinities that both sides hold in the same place.
+    /// Accepts NaN that both sides hold in the same place.
     #[must_use]
     pub fn with_equal_nan(mut self) -> Self {
         self.equal_nan = true;

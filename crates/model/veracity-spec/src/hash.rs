@@ -24,6 +24,10 @@ pub type Md5Sum = Sum<16>;
 impl<const N: usize> Sum<N> {
     /// All zero: a hash that is still to be computed.
     pub const ZERO: Self = Self([0; N]);
+
+    pub(crate) fn from_bytes(bytes: [u8; N]) -> Self {
+        Self(bytes)
+    }
 }
 
 impl<const N: usize> fmt::Display for Sum<N> {

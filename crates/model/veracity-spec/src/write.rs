@@ -4,6 +4,7 @@ mod durable;
 mod emit;
 mod quote;
 mod staging;
+mod update;
 
 use std::collections::BTreeMap;
 use std::fs::File;

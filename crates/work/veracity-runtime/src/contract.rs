@@ -21,6 +21,22 @@ pub fn check_models(bundle: &Bundle, reporter: &mut Reporter) -> Vec<String> {
     read
 }
 
+/// External data of ONNX models: files that only the models name.
+pub fn side_files(bundle: &Bundle) -> Result<Vec<BundlePath>> {
+    let mut files = Vec::new();
+    for node in &bundle.spec().nodes {
+        let onnx = node.model.as_ref().filter(|model| model.backend == Backend::Onnx);
+        let Some(model) = onnx else { continue };
+        let read = Model::read(model.path.resolve(bundle.root())?)?;
+        for data in read.external_data()? {
+            files.push(beside(&model.path, &data.location, bundle)?);
+        }
+    }
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
 /// `None` when the model could not be read.
 fn check_onnx(
     bundle: &Bundle,

@@ -127,9 +127,11 @@ impl<'a> Loader<'a> {
 
 /// The model of a node: its bytes, whose hash is checked here, or the file when it is too large or
 /// has external data beside it.
-fn source(bundle: &Bundle, node: &Node) -> Result<ModelSource> {
-    let model = node.model.as_ref();
-    let model = model.expect("a bundle with a node without model was refused before");
+pub(crate) fn source(bundle: &Bundle, node: &Node) -> Result<ModelSource> {
+    let Some(model) = &node.model else {
+        let message = format!("node {:?} has no model", node.name);
+        return Err(Diagnostic::error(codes::MODEL_ABSENT, message).into());
+    };
     let path = model.path.resolve(bundle.root())?;
     let format = format_of(model.backend);
     let size = std::fs::metadata(&path).map_or(u64::MAX, |metadata| metadata.len());

@@ -66,6 +66,19 @@ impl Runner {
         &self.warnings
     }
 
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// The phase of the last step, if it succeeded.
+    pub(crate) fn finished(&self) -> Option<Phase> {
+        self.finished
+    }
+
     pub(crate) fn warn(&mut self, warning: Diagnostic) {
         self.warnings.push(warning);
     }

@@ -23,8 +23,8 @@ fn nan_and_infinities_follow_the_one_rule() {
     for (reference, candidate, strict, equal_nan) in [
         (1.0, 1.0, proved, proved),
         (nan, nan, disproved, proved),
-        (inf, inf, disproved, proved),
-        (-inf, -inf, disproved, proved),
+        (inf, inf, proved, proved),
+        (-inf, -inf, proved, proved),
         (inf, -inf, disproved, disproved),
         (nan, inf, disproved, disproved),
         (nan, 1.0, disproved, disproved),

@@ -1,0 +1,12 @@
+//! Results in, bytes out: text for people, `JUnit` XML for build servers.
+//!
+//! Nothing here computes or decides: what is shown was found before. The same result gives the same
+//! bytes; there is no clock here and no terminal. Names and messages come from files that nobody
+//! vouches for, so that [`plain::printable`] has seen all of them.
+
+mod junit;
+pub mod plain;
+mod text;
+
+pub use junit::junit;
+pub use text::{TextOptions, Tone, proof_text};

@@ -1,0 +1,126 @@
+//! What to look at next, chosen by what was seen.
+
+use veracity_diag::codes;
+use veracity_results::{
+    Measurement, NodeProof, Origin, PortProof, Proof, Role, SampleProof, Verdict,
+};
+
+/// A tolerance this many times larger would pass: worth saying.
+const NEARLY: f64 = 10.0;
+
+/// What to look at next. Empty when nothing is wrong.
+pub(crate) fn advice(proof: &Proof) -> Vec<String> {
+    let mut found = Vec::new();
+    for node in &proof.nodes {
+        advise_on_node(node, &mut found);
+        for port in node.ports.iter().filter(|port| port.verdict == Verdict::Disproved) {
+            advise_on_port(node, port, &mut found);
+        }
+    }
+    advise_on_rollout(proof, &mut found);
+    if proof.reference.origin == Origin::Runtime {
+        found.push(
+            "the reference is a run of this bundle: agreement shows that runs repeat, and \
+             nothing about the Python code"
+                .to_owned(),
+        );
+    }
+    found
+}
+
+fn advise_on_node(node: &NodeProof, found: &mut Vec<String>) {
+    let counts = [codes::OUTPUT_COUNT_DIFFERS, codes::ENGINE_OUTPUT_MISMATCH];
+    if node.reasons.iter().any(|reason| counts.contains(&reason.code)) {
+        found.push(format!(
+            "{}: the number of outputs differs: look at the export backend and at the declared \
+             outputs first",
+            node.node
+        ));
+    }
+}
+
+fn advise_on_port(node: &NodeProof, port: &PortProof, found: &mut Vec<String>) {
+    let name = &port.port;
+    let failing: Vec<&SampleProof> =
+        port.samples.iter().filter(|sample| sample.verdict == Verdict::Disproved).collect();
+    let is_fresh = |sample: &&&SampleProof| sample.label.starts_with("fresh");
+    let only_fresh = failing.iter().all(|sample| is_fresh(&sample));
+    let first_passes = port.samples.first().is_some_and(|one| one.verdict == Verdict::Proved);
+    if only_fresh && node.samples > 0 {
+        found.push(format!(
+            "{name}: every recorded sample passes and fresh inputs do not: a branch or a value \
+             was frozen while recording, or the exporter changed what happens outside of the \
+             recorded range"
+        ));
+    } else if first_passes {
+        found.push(format!(
+            "{name}: the first sample passes and a later one fails: a value that changes may have \
+             been recorded as a constant; make it an input of the node"
+        ));
+    }
+    let measured = failing.iter().find_map(|sample| sample.measurement.as_ref());
+    if let Some(measured) = measured {
+        found.extend(advise_on_numbers(name, measured));
+    }
+}
+
+fn advise_on_numbers(name: &str, measured: &Measurement) -> Option<String> {
+    let bad = &measured.non_finite;
+    let in_export = bad.candidate_nan + bad.candidate_inf;
+    let in_source = bad.reference_nan + bad.reference_inf;
+    if in_export + in_source > 0 && (bad.mismatching > 0 || measured.outside == 0) {
+        return Some(if in_source == 0 {
+            format!("{name}: only the export has NaN or Inf: the export backend brought them in")
+        } else {
+            format!(
+                "{name}: the traced values have NaN or Inf too: the original computation is \
+                 unstable there"
+            )
+        });
+    }
+    let atol = measured.tolerance.atol();
+    if atol > 0.0 && measured.min_atol <= NEARLY * atol {
+        return Some(format!(
+            "{name}: the difference is small: it passes with atol={:.2e}",
+            measured.min_atol
+        ));
+    }
+    is_shifted(measured).then(|| {
+        format!(
+            "{name}: the whole output is shifted, not single values: suspect what the backend \
+             makes of an operation, or a weight"
+        )
+    })
+}
+
+/// Whether half of the elements are about as wrong as the worst one.
+fn is_shifted(measured: &Measurement) -> bool {
+    measured.percentiles.is_some_and(|found| found.p50 > measured.max_abs / 10.0)
+}
+
+fn advise_on_rollout(proof: &Proof, found: &mut Vec<String>) {
+    let Some(first) = &proof.rollout.first_divergence else { return };
+    let nodes_hold = proof.nodes.iter().all(|node| node.verdict == Verdict::Proved);
+    if !nodes_hold {
+        return;
+    }
+    let port = &first.port;
+    found.push(match (first.role, first.tick) {
+        (Role::Feedback, 0) => format!(
+            "every node alone is right and `{port}` starts from another value: the initial \
+             value is wrong"
+        ),
+        (Role::Feedback, _) => format!(
+            "every node alone is right and `{port}` gets another state: the wrong output is fed \
+             back, or with the wrong delay; when the error grows slowly, roundings add up"
+        ),
+        (Role::Edge, _) => format!(
+            "every node alone is right and `{port}` gets another value: it is wired to the wrong \
+             output"
+        ),
+        (Role::Output | Role::Inner, _) => format!(
+            "every node alone is right on its samples and `{port}` is not over time: look for \
+             state inside of a model, or for errors that add up"
+        ),
+    });
+}

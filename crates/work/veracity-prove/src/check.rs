@@ -1,0 +1,104 @@
+//! Repeats the proof of a bundle where the bundle is.
+
+use veracity_diag::{Diagnostic, Place, Result, codes, nearest};
+use veracity_engine::SessionOptions;
+use veracity_results::{Basis, Proof, Tolerance, TolerancePolicy};
+use veracity_runtime::{EngineProvider, RunOptions};
+use veracity_spec::Bundle;
+
+use crate::builder::Builder;
+use crate::nodes::prove_nodes;
+use crate::rollout::roll_out;
+use crate::samples::Samples;
+use crate::store::of_bundle;
+use crate::subject::{environment, subject};
+
+/// What counts as equal when nobody says it: what LEAPP takes, so that its users find the same.
+const DEFAULT: (f64, f64) = (1e-5, 1e-3);
+
+/// Where the tolerances of a check come from.
+#[derive(Clone, Debug, Default)]
+pub enum ToleranceChoice {
+    /// Those of the bundle's own proof; the defaults (atol 1e-5, rtol 1e-3) when it has none.
+    #[default]
+    AsRecorded,
+    /// These.
+    Given(TolerancePolicy),
+    /// Those that were derived while the bundle was exported.
+    Auto,
+}
+
+/// How to check a bundle.
+#[derive(Clone, Debug, Default)]
+pub struct CheckOptions {
+    /// What counts as equal.
+    pub tolerance: ToleranceChoice,
+    /// Threads, device and optimisation.
+    pub session: SessionOptions,
+}
+
+/// Runs every sample through every node, and the recorded episode through the whole bundle.
+///
+/// Refused when the bundle is not sound, when its samples do not fit it, and when a tolerance is for
+/// a port that it does not have. Whatever else is in the way is part of the proof.
+pub fn check(
+    bundle: &Bundle,
+    engines: &dyn EngineProvider,
+    options: &CheckOptions,
+) -> Result<Proof> {
+    bundle.verify()?;
+    let policy = policy(bundle, &options.tolerance)?;
+    let samples = Samples::read(bundle)?;
+    let mut builder = Builder::new(policy.clone());
+    let sessions = prove_nodes(bundle, &samples, engines, &options.session, &mut builder);
+    let run_options = RunOptions::new().with_session(options.session.clone());
+    builder.rollout(roll_out(bundle, &samples, engines, &run_options, &policy));
+    let environment = environment(sessions, &options.session);
+    Ok(builder.finish(subject(bundle), samples.reference().clone(), environment))
+}
+
+fn policy(bundle: &Bundle, choice: &ToleranceChoice) -> Result<TolerancePolicy> {
+    let recorded = || of_bundle(bundle).map(|proof| proof.policy);
+    match choice {
+        ToleranceChoice::AsRecorded => Ok(recorded().unwrap_or_else(|_| default_policy())),
+        ToleranceChoice::Given(policy) => {
+            refuse_unknown_ports(bundle, policy)?;
+            Ok(policy.clone())
+        }
+        ToleranceChoice::Auto => match recorded() {
+            Ok(policy) if policy.basis == Basis::Auto => Ok(policy),
+            _ => Err(no_derived_tolerances(bundle).into()),
+        },
+    }
+}
+
+fn default_policy() -> TolerancePolicy {
+    let tolerance = Tolerance::new(DEFAULT.0, DEFAULT.1).expect("the defaults are finite");
+    TolerancePolicy::new(tolerance)
+}
+
+fn no_derived_tolerances(bundle: &Bundle) -> Diagnostic {
+    let message = "the bundle carries no derived tolerances: they need the Python code";
+    Diagnostic::error(codes::AUTO_TOLERANCE_UNKNOWN, message)
+        .at(Place::file(bundle.yaml_path().display().to_string()))
+        .hint("export it with `compile_graph(tolerance=\"auto\")`, or give a tolerance")
+}
+
+fn refuse_unknown_ports(bundle: &Bundle, policy: &TolerancePolicy) -> Result<()> {
+    let nodes = bundle.spec().nodes.iter();
+    let known: Vec<String> = nodes
+        .flat_map(|node| node.outputs.iter().map(|port| format!("{}/{}", node.name, port.name)))
+        .collect();
+    for port in policy.ports.keys() {
+        if !known.contains(port) {
+            let message = format!("there is no output {port:?} to have a tolerance");
+            let hint = match nearest(port, known.iter().map(String::as_str)) {
+                Some(meant) => format!("did you mean {meant:?}?"),
+                None => format!("the outputs are {}", known.join(", ")),
+            };
+            let unknown = Diagnostic::error(codes::TOLERANCE_PORT_UNKNOWN, message).hint(hint);
+            return Err(unknown.into());
+        }
+    }
+    Ok(())
+}

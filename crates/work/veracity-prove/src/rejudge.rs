@@ -1,0 +1,85 @@
+//! Judges what was measured by another tolerance, without running anything.
+
+use veracity_compare::{Judgement, judge, reasons};
+use veracity_diag::{Diagnostic, Place, codes};
+use veracity_results::{Measurement, Proof, SampleProof, Tolerance, TolerancePolicy, Verdict};
+
+use crate::builder::{sum_up, sum_up_node};
+
+/// The same measurements judged by another policy. What they cannot decide is not comparable, with
+/// that reason; what could not be measured stays as it was.
+pub fn rejudge(proof: &Proof, policy: &TolerancePolicy) -> Proof {
+    let mut proof = proof.clone();
+    proof.policy = policy.clone();
+    for node in &mut proof.nodes {
+        for port in &mut node.ports {
+            port.tolerance = kept_exact(port.tolerance, port.samples.first(), policy, &port.port);
+            for sample in &mut port.samples {
+                rejudge_sample(sample, port.tolerance, policy.equal_nan);
+            }
+        }
+        sum_up_node(node);
+    }
+    rejudge_rollout(&mut proof, policy);
+    sum_up(&mut proof);
+    proof
+}
+
+/// Integers and bools must be equal whatever the policy says.
+fn kept_exact(
+    before: Tolerance,
+    sample: Option<&SampleProof>,
+    policy: &TolerancePolicy,
+    port: &str,
+) -> Tolerance {
+    let is_float = sample.is_some_and(|sample| {
+        sample.reference.starts_with("float") || sample.reference.starts_with("bfloat")
+    });
+    if is_float { policy.of(port) } else { before }
+}
+
+fn rejudge_sample(sample: &mut SampleProof, tolerance: Tolerance, equal_nan: bool) {
+    let Some(measurement) = &sample.measurement else { return };
+    let place = sample.reasons.first().map(|reason| reason.place.clone()).unwrap_or_default();
+    let (verdict, found) = judged(measurement, tolerance, equal_nan);
+    sample.verdict = verdict;
+    sample.reasons = found.into_iter().map(|reason| reason.within(&place)).collect();
+}
+
+fn judged(
+    measurement: &Measurement,
+    tolerance: Tolerance,
+    equal_nan: bool,
+) -> (Verdict, Vec<Diagnostic>) {
+    let verdict = match judge(measurement, tolerance, equal_nan) {
+        Judgement::Proved => Verdict::Proved,
+        Judgement::Disproved => Verdict::Disproved,
+        Judgement::Undecided => Verdict::NotComparable,
+    };
+    (verdict, reasons(measurement, tolerance, equal_nan))
+}
+
+/// Which tick leaves a tolerance first is not in the measurements of another tolerance.
+fn rejudge_rollout(proof: &mut Proof, policy: &TolerancePolicy) {
+    let rollout = &mut proof.rollout;
+    if rollout.ports.is_empty() {
+        return;
+    }
+    rollout.first_divergence = None;
+    rollout.reasons.clear();
+    let ticks = rollout.ticks;
+    for port in &mut rollout.ports {
+        if port.tolerance != Tolerance::EXACT {
+            port.tolerance = crate::rollout::over_time(policy, policy.of(&port.source), ticks);
+        }
+        let (verdict, _) = judged(&port.measurement, port.tolerance, policy.equal_nan);
+        (port.verdict, port.first_divergence) = (verdict, None);
+        if verdict == Verdict::Disproved {
+            let message = format!("`{}` leaves the recorded episode", port.port);
+            let place = port.port.split_once('/');
+            let place = place.map_or_else(Place::default, |(node, port)| Place::port(node, port));
+            rollout.reasons.push(Diagnostic::error(codes::ROLLOUT_DIVERGES, message).at(place));
+        }
+    }
+    rollout.verdict = rollout.ports.iter().map(|port| port.verdict).max();
+}
