@@ -130,6 +130,7 @@ codes! {
     504 ONNX_EXTERNAL_DATA "external data of the model is not where or what it should be";
     505 ONNX_UNFUSABLE "models cannot be merged";
     506 ONNX_INPUT_UNDECLARED "the model has an input that the bundle does not name";
+    507 ONNX_VALUE_UNKNOWN "a value inside of the model cannot be looked at";
 
     601 ENGINE_NOT_FOUND "an engine's library was not found";
     602 ENGINE_UNUSABLE "an engine's library could not be used";

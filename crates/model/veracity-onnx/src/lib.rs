@@ -1,4 +1,4 @@
-//! ONNX graphs: read, look into, build, merge, write.
+//! ONNX graphs: read, look into, build, mark and cut, merge, write.
 //!
 //! The only crate that knows protobuf, and none of its types show. Reading maps the file and copies
 //! no weights, so that a model of hundreds of megabytes opens in milliseconds. Files are not
@@ -6,6 +6,7 @@
 //! points out of its folder is refused.
 
 mod build;
+mod capture;
 mod external;
 mod generated;
 mod limits;
@@ -19,6 +20,7 @@ mod value;
 mod walk;
 
 pub use build::{GraphBuilder, Node};
+pub use capture::NodeFacts;
 pub use external::ExternalFile;
 pub use merge::{Edge, PortRef, Stage, merge};
 pub use model::Model;
