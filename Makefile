@@ -38,12 +38,14 @@ check: setup ## Format, lints, floors, types: what CI runs before the tests
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 	cargo xtask layers
+	cargo xtask schema --check
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
 bench: setup ## Measure against the peers; prints ratios
-	cargo build --locked --release -p veracity-cli -p veracity-compare --bins --example bench_compare
+	cargo build --locked --release -p veracity-cli -p veracity-compare -p veracity-prove --bins \
+		--example bench_compare --example bench_proof
 	$(BIN)/maturin develop --quiet --locked --release
 	$(BIN)/python bench/run.py
 

@@ -1,19 +1,24 @@
 //! Checks of this repository that a compiler cannot make.
 //!
 //! `cargo xtask layers` holds the dependencies of the crates to the floor table in ARCHITECTURE.md.
-//! `cargo xtask sizes` prints the longest files, for looking.
+//! `cargo xtask schema` writes the JSON Schema of proofs, with `--check` it only says whether the one
+//! that is there is current. `cargo xtask sizes` prints the longest files, for looking.
 
 mod floors;
+mod schema;
 mod sizes;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let command = std::env::args().nth(1).unwrap_or_default();
-    let result = match command.as_str() {
-        "layers" => floors::check(),
-        "sizes" => sizes::report(),
-        _ => Err("usage: cargo xtask layers | sizes".to_owned()),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments[..] {
+        ["layers"] => floors::check(),
+        ["schema"] => schema::write(),
+        ["schema", "--check"] => schema::check(),
+        ["sizes"] => sizes::report(),
+        _ => Err("usage: cargo xtask layers | schema [--check] | sizes".to_owned()),
     };
     match result {
         Ok(summary) => {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use veracity_diag::Code;
 
-const SUBJECTS: [(&str, &str); 11] = [
+const SUBJECTS: [(&str, &str); 12] = [
     ("VER00", "Files"),
     ("VER01", "YAML"),
     ("VER02", "Containment and hashes"),
@@ -17,6 +17,7 @@ const SUBJECTS: [(&str, &str); 11] = [
     ("VER08", "Comparing"),
     ("VER09", "Tracing"),
     ("VER10", "Exporting"),
+    ("VER11", "Proving"),
 ];
 
 fn page() -> String {

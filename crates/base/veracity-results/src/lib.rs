@@ -5,6 +5,7 @@
 
 mod comparison;
 mod difference;
+mod drift;
 mod measurement;
 mod number;
 mod proof;
@@ -14,6 +15,9 @@ mod timing;
 pub use comparison::{Comparison, ComparisonRow, Coverage, Verdict};
 pub use difference::{
     Change, Errors, Judged, PortDifference, PortSide, ProofDifference, Section, Sides,
+};
+pub use drift::{
+    AgainstFloat64, DRIFT_SCHEMA_VERSION, DriftReport, DriftRow, ErrorFigures, Unmapped,
 };
 pub use measurement::{
     Measurement, NonFinite, Percentiles, Tolerance, ULP_BIN_COUNT, Worst, ulp_bin_label,

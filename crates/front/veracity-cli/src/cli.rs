@@ -1,5 +1,6 @@
 //! What can be asked, as types that are already checked.
 
+mod proof;
 mod values;
 
 use std::num::NonZeroUsize;
@@ -8,7 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use veracity::{Device, EngineChoice};
 
-pub(crate) use values::Rate;
+pub(crate) use proof::{CheckArgs, DiffArgs, RecordArgs, SealArgs};
+pub(crate) use values::{Rate, ToleranceSpec};
 use values::{device, engine, rate, threads, tolerance_part};
 
 const EXIT_CODES: &str = "\
@@ -21,6 +23,7 @@ Exit codes:
 Examples:
   veracity inspect policy/
   veracity verify policy/ && veracity run policy/ --mock 0 --steps 1000
+  veracity check policy/ --engine embedded
   veracity compare pytorch.npz veracity.npz --atol 1e-5 --rtol 1e-4";
 
 /// Proves that an exported pipeline computes what the Python code computed, and runs it.
@@ -66,6 +69,10 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     Inspect(InspectArgs),
     Verify(VerifyArgs),
+    // Parsed once in a process, so that its size does not matter; on the heap because clippy asks.
+    Check(Box<CheckArgs>),
+    Diff(DiffArgs),
+    Seal(SealArgs),
     Run(RunArgs),
     Bench(BenchArgs),
     Compare(CompareArgs),
@@ -116,7 +123,7 @@ step's time covers writing the inputs and running every node.
 
 Examples:
   veracity run policy/ --inputs episode.npz --outputs actions.npz
-  veracity run policy/ --mock 0 --steps 10000 --rate bundle
+  veracity run policy/ --mock 0 --steps 10000 --rate bundle --require-proof
   veracity run policy/ --mock 0 --steps 100 --engine embedded --format json")]
 pub(crate) struct RunArgs {
     /// The bundle's YAML file, or the folder that holds it
@@ -139,6 +146,9 @@ pub(crate) struct RunArgs {
     /// Merge neighbouring ONNX nodes into one session, if that is shown to change nothing
     #[arg(long)]
     pub(crate) fuse: bool,
+    /// Refuse a bundle whose proof is missing, stale or negative
+    #[arg(long)]
+    pub(crate) require_proof: bool,
     /// Where to write every output of every step, `.npz` or `.safetensors`
     #[arg(long, value_name = "FILE")]
     pub(crate) outputs: Option<PathBuf>,
@@ -204,7 +214,7 @@ pub(crate) struct CompareArgs {
     /// Largest error relative to the reference that passes; required on purpose
     #[arg(long, value_name = "R", value_parser = tolerance_part, allow_negative_numbers = true)]
     pub(crate) rtol: f64,
-    /// Accept NaN and infinities that stand in the same places on both sides
+    /// Accept NaN that stands in the same places on both sides
     #[arg(long)]
     pub(crate) equal_nan: bool,
     /// Find the exact p50, p75, p90, p99 and p99.5 of the error
@@ -270,6 +280,25 @@ mod tests {
             (&["compare", "a", "b", "--atol", "-1", "--rtol", "0"], "at least 0"),
             (&["compare", "a", "b", "--atol", "inf", "--rtol", "0"], "at least 0"),
             (&["inspekt", "b"], "'inspect'"),
+            (&["check", "b", "--tolerance", "1e-5"], "`atol=A,rtol=R`"),
+            (&["check", "b", "--tolerance", "atol=1e-5"], "`rtol` is missing"),
+            (&["check", "b", "--tolerance", "rtol=1e-5"], "`atol` is missing"),
+            (&["check", "b", "--tolerance", "atol=1,rtol=1,atol=2"], "`atol` stands twice"),
+            (&["check", "b", "--tolerance", "atol=-1,rtol=0"], "at least 0"),
+            (&["check", "b", "--tolerance", "atol=nan,rtol=0"], "at least 0"),
+            (&["check", "b", "--tolerance", "atol=1,ulp=0"], "`atol=A,rtol=R`"),
+            (&["check", "b", "--tolerance", "action:atol=1,rtol=0"], "`node/port`"),
+            (&["check", "b", "--tolerance", "policy/action:auto"], "`atol=A,rtol=R`"),
+            (&["check", "b", "--tolerance"], "value is required"),
+            (&["check", "b", "--rejudge"], "--tolerance"),
+            (&["check", "b", "--rejudge", "--equal-nan", "--record"], "cannot be used with"),
+            (&["check", "b", "--rejudge", "--equal-nan", "--engine", "ort"], "cannot be used with"),
+            (&["check", "b", "--mock", "1"], "--record"),
+            (&["check", "b", "--replace"], "--record"),
+            (&["check", "b", "--record", "--mock", "1", "--inputs", "x"], "cannot be used with"),
+            (&["check", "b", "--record", "--steps", "0"], "0 is not in"),
+            (&["diff", "a"], "<AFTER>"),
+            (&["seal"], "<BUNDLE>"),
         ] {
             let error = Cli::try_parse_from([&["veracity"], arguments].concat()).unwrap_err();
             assert!(error.to_string().contains(part), "{arguments:?}: {error}");

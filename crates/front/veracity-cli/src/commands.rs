@@ -1,12 +1,16 @@
 //! One file for each command: arguments in, calls to the facade, an answer out.
 
 mod bench;
+mod check;
 mod compare;
 mod completions;
+mod diff;
 mod feed;
 mod inspect;
 mod run;
+mod seal;
 mod sessions;
+mod target;
 mod verify;
 
 use crate::cli::Command;
@@ -18,6 +22,9 @@ pub(crate) fn execute(command: &Command, context: &Context) -> Result<Outcome, F
     match command {
         Command::Inspect(arguments) => inspect::execute(arguments, context),
         Command::Verify(arguments) => verify::execute(arguments, context),
+        Command::Check(arguments) => check::execute(arguments, context),
+        Command::Diff(arguments) => diff::execute(arguments, context),
+        Command::Seal(arguments) => seal::execute(arguments, context),
         Command::Run(arguments) => run::execute(arguments, context),
         Command::Bench(arguments) => bench::execute(arguments, context),
         Command::Compare(arguments) => compare::execute(arguments, context),

@@ -3,6 +3,7 @@
 use std::io;
 
 use veracity::Refusal;
+use veracity::results::Verdict;
 
 /// The answer of a command that could give one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,16 @@ pub(crate) enum Outcome {
     Disproved,
     /// Nothing was found wrong, but something could not be checked.
     Inconclusive,
+}
+
+impl From<Verdict> for Outcome {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Proved => Self::Proved,
+            Verdict::Disproved => Self::Disproved,
+            Verdict::NotComparable => Self::Inconclusive,
+        }
+    }
 }
 
 /// Why a command gave no answer.

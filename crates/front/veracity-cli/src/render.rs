@@ -5,8 +5,10 @@
 
 pub(crate) mod comparison;
 pub(crate) mod diagnostic;
+pub(crate) mod difference;
 pub(crate) mod inspection;
 pub(crate) mod latency;
+pub(crate) mod proof;
 pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod text;

@@ -77,6 +77,35 @@ impl Model {
         }))
     }
 
+    /// The part of the model that these values need, with them as its outputs, in this order.
+    /// Refused like [`Model::with_outputs`].
+    pub fn part_for(&self, names: &[&str]) -> Result<Self> {
+        let mut described = self.declared();
+        described.extend(self.graph().input.iter().map(|input| (input.name(), input)));
+        self.wanted(names.iter().copied())?;
+        let outputs: Vec<ValueInfoProto> =
+            names.iter().map(|name| described[name].clone()).collect();
+        Ok(self.changed(|graph| {
+            let mut needed: HashSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let mut kept = Vec::new();
+            for node in graph.node.drain(..).rev() {
+                if node.output.iter().any(|output| needed.contains(output)) {
+                    collect_reads(&node, &mut needed);
+                    kept.push(node);
+                }
+            }
+            kept.reverse();
+            graph.node = kept;
+            graph.output = outputs;
+            graph.input.retain(|input| needed.contains(input.name()));
+            graph.initializer.retain(|tensor| needed.contains(tensor.name()));
+            graph.sparse_initializer.retain(|tensor| {
+                tensor.values.as_ref().is_none_or(|values| needed.contains(values.name()))
+            });
+            graph.value_info.retain(|info| needed.contains(info.name()));
+        }))
+    }
+
     /// What the main graph declares about values, by name.
     fn declared(&self) -> HashMap<&str, &ValueInfoProto> {
         let graph = self.graph();
@@ -151,6 +180,18 @@ fn facts(node: &NodeProto) -> NodeFacts {
         inputs: node.input.clone(),
         outputs: node.output.clone(),
         metadata: node.metadata_props.iter().map(entry).collect(),
+    }
+}
+
+/// Adds every name that a node reads, bodies included. Names that a body defines itself are added
+/// as well: keeping too much does no harm.
+fn collect_reads(node: &NodeProto, needed: &mut HashSet<String>) {
+    needed.extend(node.input.iter().cloned());
+    for attribute in &node.attribute {
+        for body in attribute.g.iter().chain(&attribute.graphs) {
+            body.node.iter().for_each(|node| collect_reads(node, needed));
+            needed.extend(body.output.iter().map(|output| output.name().to_owned()));
+        }
     }
 }
 
@@ -245,6 +286,22 @@ mod tests {
         ] {
             assert!(cut.contains(line), "{line} is not in\n{cut}");
         }
+    }
+
+    #[test]
+    fn a_part_has_only_what_its_values_need() {
+        let part = text(&model().part_for(&["a"]).unwrap());
+        assert_eq!(
+            part.lines().collect::<Vec<_>>(),
+            [
+                "input x: float32 [2]",
+                "node a = Relu(x)",
+                "value a: float32 [2]",
+                "output a: float32 [2]"
+            ]
+        );
+        let whole = model().part_for(&["y"]).unwrap();
+        assert_eq!(whole.nodes(), model().nodes());
     }
 
     #[test]

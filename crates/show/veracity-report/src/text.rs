@@ -67,7 +67,9 @@ fn write_rollout(rollout: &RolloutProof, page: &mut Page<'_>) {
             let ports = &rollout.ports;
             let error = ports.iter().map(|port| port.measurement.max_abs).fold(0.0, f64::max);
             let ports = count(ports.len(), "port");
-            format!("{extent}, {ports}, largest error {}{}", number(error), because(rollout))
+            let limits = rollout.reasons.iter().map(|limit| format!("; {}", limit.message));
+            let limits: String = limits.collect();
+            format!("{extent}, {ports}, largest error {}{limits}", number(error))
         }
         Some(_) => format!("not comparable, {extent}{}", because(rollout)),
     };

@@ -1,9 +1,7 @@
 //! What to look at next, chosen by what was seen.
 
 use veracity_diag::codes;
-use veracity_results::{
-    Measurement, NodeProof, Origin, PortProof, Proof, Role, SampleProof, Verdict,
-};
+use veracity_results::{Measurement, NodeProof, PortProof, Proof, Role, SampleProof, Verdict};
 
 /// A tolerance this many times larger would pass: worth saying.
 const NEARLY: f64 = 10.0;
@@ -18,13 +16,6 @@ pub(crate) fn advice(proof: &Proof) -> Vec<String> {
         }
     }
     advise_on_rollout(proof, &mut found);
-    if proof.reference.origin == Origin::Runtime {
-        found.push(
-            "the reference is a run of this bundle: agreement shows that runs repeat, and \
-             nothing about the Python code"
-                .to_owned(),
-        );
-    }
     found
 }
 

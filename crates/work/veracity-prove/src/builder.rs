@@ -204,7 +204,8 @@ impl Builder {
 
 fn not_rolled_out() -> RolloutProof {
     let reason = Diagnostic::warning(codes::ROLLOUT_NOT_RUN, "the bundle was not run over time");
-    RolloutProof { reasons: vec![reason], ..RolloutProof::default() }
+    let verdict = Some(Verdict::NotComparable);
+    RolloutProof { verdict, reasons: vec![reason], ..RolloutProof::default() }
 }
 
 fn entry(

@@ -57,7 +57,9 @@ pub fn check(
     Ok(builder.finish(subject(bundle), samples.reference().clone(), environment))
 }
 
-fn policy(bundle: &Bundle, choice: &ToleranceChoice) -> Result<TolerancePolicy> {
+/// What a choice means for a bundle. Refused when a tolerance is for a port that the bundle does not
+/// have, and when tolerances are to be those that were derived and there are none.
+pub fn policy(bundle: &Bundle, choice: &ToleranceChoice) -> Result<TolerancePolicy> {
     let recorded = || of_bundle(bundle).map(|proof| proof.policy);
     match choice {
         ToleranceChoice::AsRecorded => Ok(recorded().unwrap_or_else(|_| default_policy())),

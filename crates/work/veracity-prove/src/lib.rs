@@ -26,7 +26,7 @@ mod store;
 mod subject;
 
 pub use builder::{Builder, Label};
-pub use check::{CheckOptions, ToleranceChoice, check};
+pub use check::{CheckOptions, ToleranceChoice, check, policy};
 pub use difference::{difference, worse_than};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use nodes::prove_nodes;

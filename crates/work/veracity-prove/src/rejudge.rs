@@ -1,7 +1,9 @@
 //! Judges what was measured by another tolerance, without running anything.
 
+use std::collections::BTreeSet;
+
 use veracity_compare::{Judgement, judge, reasons};
-use veracity_diag::{Diagnostic, Place, codes};
+use veracity_diag::{Diagnostic, Place, Severity, codes};
 use veracity_results::{Measurement, Proof, SampleProof, Tolerance, TolerancePolicy, Verdict};
 
 use crate::builder::{sum_up, sum_up_node};
@@ -32,10 +34,7 @@ fn kept_exact(
     policy: &TolerancePolicy,
     port: &str,
 ) -> Tolerance {
-    let is_float = sample.is_some_and(|sample| {
-        sample.reference.starts_with("float") || sample.reference.starts_with("bfloat")
-    });
-    if is_float { policy.of(port) } else { before }
+    if is_float(sample) { policy.of(port) } else { before }
 }
 
 fn rejudge_sample(sample: &mut SampleProof, tolerance: Tolerance, equal_nan: bool) {
@@ -59,17 +58,20 @@ fn judged(
     (verdict, reasons(measurement, tolerance, equal_nan))
 }
 
-/// Which tick leaves a tolerance first is not in the measurements of another tolerance.
+/// Which tick leaves a tolerance first is not in the measurements of another tolerance. That a step
+/// failed stays what it is.
 fn rejudge_rollout(proof: &mut Proof, policy: &TolerancePolicy) {
+    let floats = float_ports(proof);
     let rollout = &mut proof.rollout;
     if rollout.ports.is_empty() {
         return;
     }
     rollout.first_divergence = None;
-    rollout.reasons.clear();
+    rollout.reasons.retain(|reason| reason.code != codes::ROLLOUT_DIVERGES);
+    let failed = rollout.reasons.iter().any(|reason| reason.severity == Severity::Error);
     let ticks = rollout.ticks;
     for port in &mut rollout.ports {
-        if port.tolerance != Tolerance::EXACT {
+        if floats.contains(&port.source) {
             port.tolerance = crate::rollout::over_time(policy, policy.of(&port.source), ticks);
         }
         let (verdict, _) = judged(&port.measurement, port.tolerance, policy.equal_nan);
@@ -81,5 +83,18 @@ fn rejudge_rollout(proof: &mut Proof, policy: &TolerancePolicy) {
             rollout.reasons.push(Diagnostic::error(codes::ROLLOUT_DIVERGES, message).at(place));
         }
     }
-    rollout.verdict = rollout.ports.iter().map(|port| port.verdict).max();
+    let worst = rollout.ports.iter().map(|port| port.verdict).max();
+    rollout.verdict = if failed { Some(Verdict::Disproved) } else { worst };
+}
+
+/// Outputs that are floats, by what was compared of them.
+fn float_ports(proof: &Proof) -> BTreeSet<String> {
+    let ports = proof.nodes.iter().flat_map(|node| &node.ports);
+    ports.filter(|port| is_float(port.samples.first())).map(|port| port.port.clone()).collect()
+}
+
+fn is_float(sample: Option<&SampleProof>) -> bool {
+    sample.is_some_and(|sample| {
+        sample.reference.starts_with("float") || sample.reference.starts_with("bfloat")
+    })
 }

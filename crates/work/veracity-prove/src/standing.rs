@@ -1,7 +1,7 @@
 //! Whether a bundle still is what its proof is about.
 
 use veracity_diag::{Diagnostic, Place, Refusal, Result, codes};
-use veracity_results::{Proof, Subject, Verdict};
+use veracity_results::{Origin, Proof, Subject, Verdict};
 use veracity_spec::Bundle;
 
 use crate::store::of_bundle;
@@ -16,6 +16,8 @@ pub enum Standing {
     Stale(String),
     /// It does not say that the bundle is right.
     Negative(Verdict),
+    /// It says that runs of the bundle repeat, and nothing about the Python code.
+    OnlyRepeats,
     /// It says that the bundle is right, and the bundle is the one it is about.
     Good,
 }
@@ -36,6 +38,7 @@ fn judge_standing(proof: &Proof, now: &Subject) -> Standing {
         return Standing::Stale(change);
     }
     match proof.verdict {
+        Verdict::Proved if proof.reference.origin == Origin::Runtime => Standing::OnlyRepeats,
         Verdict::Proved => Standing::Good,
         other => Standing::Negative(other),
     }
@@ -69,6 +72,10 @@ pub fn require(bundle: &Bundle) -> Result<()> {
         Standing::Negative(Verdict::Disproved) => {
             (codes::PROOF_NEGATIVE, "the bundle was disproved".to_owned())
         }
+        Standing::OnlyRepeats => (
+            codes::PROOF_NEGATIVE,
+            "the proof shows that runs repeat, and nothing about the Python code".to_owned(),
+        ),
         Standing::Negative(_) => {
             (codes::PROOF_NEGATIVE, "not everything in the bundle could be proved".to_owned())
         }

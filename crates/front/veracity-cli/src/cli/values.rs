@@ -54,3 +54,70 @@ pub(super) fn tolerance_part(text: &str) -> Result<f64, String> {
     part.filter(|&part| Tolerance::new(part, part).is_ok())
         .ok_or_else(|| "must be a finite number of at least 0".to_owned())
 }
+
+/// One `--tolerance`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ToleranceSpec {
+    /// Those that were derived while exporting.
+    Auto,
+    /// For every port that has none of its own.
+    Default(Tolerance),
+    /// For one port, `node/port`.
+    Port(String, Tolerance),
+}
+
+pub(super) fn tolerance_spec(text: &str) -> Result<ToleranceSpec, String> {
+    if text == "auto" {
+        return Ok(ToleranceSpec::Auto);
+    }
+    // A name may hold a colon, a tolerance does not.
+    match text.rsplit_once(':') {
+        None => tolerance(text).map(ToleranceSpec::Default),
+        Some((port, text)) if is_port(port) => {
+            Ok(ToleranceSpec::Port(port.to_owned(), tolerance(text)?))
+        }
+        Some((port, _)) => Err(format!("`{port}` is not written `node/port`")),
+    }
+}
+
+fn is_port(text: &str) -> bool {
+    text.split_once('/').is_some_and(|(node, port)| !node.is_empty() && !port.is_empty())
+}
+
+/// Both parts, in any order. Neither has a default: who gives one part has not thought of the
+/// other.
+fn tolerance(text: &str) -> Result<Tolerance, String> {
+    let (mut atol, mut rtol) = (None, None);
+    for part in text.split(',') {
+        let (name, slot, value) = match part.split_once('=') {
+            Some(("atol", value)) => ("atol", &mut atol, value),
+            Some(("rtol", value)) => ("rtol", &mut rtol, value),
+            _ => return Err(format!("`{part}`: give `auto`, or both parts as `atol=A,rtol=R`")),
+        };
+        if slot.replace(tolerance_part(value)?).is_some() {
+            return Err(format!("`{name}` stands twice"));
+        }
+    }
+    let atol = atol.ok_or("`atol` is missing: give both parts as `atol=A,rtol=R`")?;
+    let rtol = rtol.ok_or("`rtol` is missing: give both parts as `atol=A,rtol=R`")?;
+    Tolerance::new(atol, rtol).map_err(|refusal| refusal.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tolerances_are_for_everything_or_for_a_port() {
+        let both = |atol, rtol| Tolerance::new(atol, rtol).unwrap();
+        for (text, expected) in [
+            ("auto", ToleranceSpec::Auto),
+            ("atol=1e-5,rtol=0.5", ToleranceSpec::Default(both(1e-5, 0.5))),
+            ("rtol=0,atol=2", ToleranceSpec::Default(both(2.0, 0.0))),
+            ("a/b:atol=1,rtol=0", ToleranceSpec::Port("a/b".into(), both(1.0, 0.0))),
+            ("a:x/b:c:atol=1,rtol=0", ToleranceSpec::Port("a:x/b:c".into(), both(1.0, 0.0))),
+        ] {
+            assert_eq!(tolerance_spec(text).unwrap(), expected, "{text}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! `veracity compare`: how far two files of tensors are apart.
 
 use veracity::compare::{CompareOptions, MeasureOptions, compare_files};
-use veracity::results::{Tolerance, Verdict};
+use veracity::results::Tolerance;
 
 use crate::cli::{CompareArgs, Format};
 use crate::context::Context;
@@ -23,9 +23,5 @@ pub(super) fn execute(arguments: &CompareArgs, context: &Context) -> Result<Outc
         Format::Json => context.answer_json(&found)?,
         Format::Table => context.answer(&comparison::render(&found, tolerance, context.width()))?,
     }
-    Ok(match found.verdict {
-        Verdict::Proved => Outcome::Proved,
-        Verdict::Disproved => Outcome::Disproved,
-        Verdict::NotComparable => Outcome::Inconclusive,
-    })
+    Ok(found.verdict.into())
 }

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use veracity::tensor::file::TensorMap;
 use veracity::tensor::{DType, Shape, Tensor, file};
 use veracity::{
     Diagnostic, InputId, Place, PlannedPort, Refusal, Reporter, Result, Runner, Target, codes,
@@ -48,6 +49,19 @@ impl Feed {
             runner.input_mut(InputId(index)).copy_from_slice(source.at(step));
         }
         runner.step()
+    }
+
+    /// The inputs of every step, by name.
+    pub(super) fn tensors(&self, runner: &Runner) -> Result<Vec<TensorMap>> {
+        let step = |step| {
+            let ports = runner.inputs().iter().zip(&self.sources);
+            let tensor = |(port, source): (&PlannedPort, &Source)| {
+                let value = Tensor::from_bytes(port.dtype, port.shape.clone(), source.at(step))?;
+                Ok((port.key.to_string(), value))
+            };
+            ports.map(tensor).collect()
+        };
+        (0..self.steps).map(step).collect()
     }
 
     /// Nothing: refused when the pipeline has inputs.

@@ -21,10 +21,13 @@ use outputs::Outputs;
 
 pub(super) fn execute(arguments: &RunArgs, context: &Context) -> Result<Outcome, Failure> {
     let bundle = Bundle::open(&arguments.bundle)?;
+    if arguments.require_proof {
+        veracity::proof::require(&bundle)?;
+    }
     let period = period(arguments.rate, &bundle)?;
     // What can be refused is refused before the first step: an episode may take hours.
     if let Some(path) = &arguments.outputs {
-        outputs::check_path(path, bundle.root(), arguments.inputs.as_deref())?;
+        outputs::check_path(path, &bundle, arguments.inputs.as_deref())?;
     }
     let engines = sessions::engines(arguments.engine, &arguments.sessions);
     let mut runner = sessions::load(&bundle, &engines, &arguments.sessions, arguments.fuse)?;

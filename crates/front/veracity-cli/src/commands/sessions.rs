@@ -16,6 +16,15 @@ pub(super) fn engines(choice: EngineChoice, arguments: &SessionArgs) -> Engines 
     Engines::new(choice, search)
 }
 
+/// Threads and device.
+pub(super) fn options(arguments: &SessionArgs) -> SessionOptions {
+    SessionOptions {
+        threads: arguments.threads,
+        device: arguments.device,
+        ..SessionOptions::default()
+    }
+}
+
 /// Loads a bundle, with merged nodes if `fuse`.
 pub(super) fn load(
     bundle: &Bundle,
@@ -23,12 +32,7 @@ pub(super) fn load(
     arguments: &SessionArgs,
     fuse: bool,
 ) -> Result<Runner> {
-    let session = SessionOptions {
-        threads: arguments.threads,
-        device: arguments.device,
-        ..SessionOptions::default()
-    };
     let fusion = if fuse { Fusion::within_single_precision() } else { Fusion::Off };
-    let options = RunOptions::new().with_session(session).with_fusion(fusion);
+    let options = RunOptions::new().with_session(options(arguments)).with_fusion(fusion);
     Runner::load(bundle, engines, &options)
 }

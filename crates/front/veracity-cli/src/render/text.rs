@@ -1,30 +1,11 @@
-//! Text from files that are not trusted, made fit for a terminal; numbers made short.
+//! Text that keeps to columns. What makes text and numbers fit to be shown is shared with reports.
 
 use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Whether a character would move the cursor, colour the screen or turn the text around.
-fn is_unsafe(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// The text with whatever would act on the terminal written out.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_unsafe) {
-        return Cow::Borrowed(text);
-    }
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_unsafe(character) {
-            safe.extend(character.escape_unicode());
-        } else {
-            safe.push(character);
-        }
-    }
-    Cow::Owned(safe)
-}
+use veracity::report::plain::is_unsafe;
+pub(crate) use veracity::report::plain::{count, exact, number, printable};
 
 /// The character, or a stand-in of one column where it would act on the terminal. For places in
 /// which columns must be kept.
@@ -80,37 +61,13 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// An error or a value in few columns: short numbers as they are, others with four digits.
-pub(crate) fn number(value: f64) -> String {
-    let plain = value.to_string();
-    if plain.len() <= 8 { plain } else { format!("{value:.3e}") }
-}
-
-/// A value that can be typed in again without losing anything.
-pub(crate) fn exact(value: f64) -> String {
-    let plain = value.to_string();
-    if plain.len() <= 20 { plain } else { format!("{value:e}") }
-}
-
-/// A count with its noun.
-pub(crate) fn count(amount: usize, noun: &str) -> String {
-    if amount == 1 { format!("1 {noun}") } else { format!("{amount} {noun}s") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn nothing_from_a_file_acts_on_the_terminal() {
-        for (text, safe) in [
-            ("plain näme 关节", "plain näme 关节"),
-            ("\u{1b}[31mred", "\\u{1b}[31mred"),
-            ("a\nb\r", "a\\u{a}b\\u{d}"),
-            ("\u{202e}gnp.exe", "\\u{202e}gnp.exe"),
-            ("\u{9b}31m", "\\u{9b}31m"),
-        ] {
-            assert_eq!(printable(text), safe);
+        for text in ["\u{1b}[31mred", "a\nb\r", "\u{202e}gnp.exe", "\u{9b}31m"] {
             assert!(!text.chars().map(printable_char).any(is_unsafe), "{text:?}");
         }
     }
@@ -131,22 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short() {
-        for (value, short) in [
-            (0.0, "0"),
-            (-1.5, "-1.5"),
-            (0.1 + 0.2, "3.000e-1"),
-            (1e-7, "1.000e-7"),
-            (123_456_789.0, "1.235e8"),
-            (f64::NAN, "NaN"),
-            (f64::NEG_INFINITY, "-inf"),
-        ] {
-            assert_eq!(number(value), short);
-        }
-        for value in [0.5, 1e-300, 1.0 / 3.0, f64::MAX, 5e-324] {
-            assert_eq!(exact(value).parse(), Ok(value));
-            assert!(exact(value).len() <= 24, "{value}");
-        }
+    fn sizes_are_short() {
         for (bytes, short) in
             [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB")]
         {

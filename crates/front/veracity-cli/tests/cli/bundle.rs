@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use veracity::spec::AxisNames;
+use veracity::tensor::file::safetensors;
 use veracity::tensor::{DType, Tensor};
 use veracity::{BundleDraft, NodeDraft, PortDraft};
 use veracity_onnx::{GraphBuilder, Node};
@@ -12,6 +13,54 @@ use crate::support::Desk;
 /// Writes the bundle `policy`: on each step `h = h + 2 * obs` and `action = -h`, with `h` 0.5 at
 /// the start.
 pub(crate) fn write_policy(desk: &Desk) {
+    write_draft(desk, &policy_draft(desk));
+}
+
+/// Writes the bundle `policy` with samples that the Python code is said to have made. Of the last one
+/// the action is `wrong` by so much.
+pub(crate) fn write_recorded_policy(desk: &Desk, wrong: f32) {
+    let observations: [[f32; 3]; 4] =
+        [[1.0, 0.25, -1.0], [0.5, 0.0, 2.0], [-0.75, 3.0, 0.125], [1.5, -2.0, 0.0]];
+    let mut memory = [0.5_f32; 3];
+    let mut ports: BTreeMap<&str, Vec<f32>> = BTreeMap::new();
+    for observation in observations {
+        let scaled = observation.map(|value| 2.0 * value);
+        let next = [0, 1, 2].map(|index| memory[index] + scaled[index]);
+        for (port, values) in [
+            ("scale/in/obs", observation),
+            ("scale/out/scaled", scaled),
+            ("memory/in/x", scaled),
+            ("memory/in/h", memory),
+            ("memory/out/action", next.map(|value| -value)),
+            ("memory/out/h_next", next),
+        ] {
+            ports.entry(port).or_default().extend(values);
+        }
+        memory = next;
+    }
+    if let Some(last) = ports.get_mut("memory/out/action").and_then(|values| values.last_mut()) {
+        *last += wrong;
+    }
+    let tensor = |(port, values): (&str, Vec<f32>)| {
+        (format!("recorded/{port}"), floats([observations.len(), 1, 3], &values))
+    };
+    let tensors = ports.into_iter().map(tensor).collect();
+    let metadata = [("veracity.samples", "1"), ("origin", "python"), ("made_with", "torch 2.11.0")];
+    let metadata =
+        metadata.map(|(key, value)| (key.to_owned(), value.to_owned())).into_iter().collect();
+    let mut bytes = Vec::new();
+    safetensors::write_to(&mut bytes, &tensors, &metadata).unwrap();
+    std::fs::write(desk.path("samples.safetensors"), bytes).unwrap();
+    let samples = Some(desk.path("samples.safetensors"));
+    write_draft(desk, &BundleDraft { samples, ..policy_draft(desk) });
+}
+
+fn write_draft(desk: &Desk, draft: &BundleDraft) {
+    let initial = BTreeMap::from([("memory/h".to_owned(), floats([1, 3], &[0.5; 3]))]);
+    draft.write(&desk.path("policy"), initial).unwrap();
+}
+
+fn policy_draft(desk: &Desk) -> BundleDraft {
     let row = |name: &str| PortDraft { name: name.into(), ..PortDraft::default() };
     let observed = PortDraft {
         kind: Some("state/joint/position".into()),
@@ -27,15 +76,13 @@ pub(crate) fn write_policy(desk: &Desk) {
     scale_model().write(desk.path("scale.onnx")).unwrap();
     memory_model().write(desk.path("memory.onnx")).unwrap();
     let edge = |from: &str, to: &str| (from.to_owned(), to.to_owned());
-    let draft = BundleDraft {
+    BundleDraft {
         nodes: vec![node("scale", vec![observed]), node("memory", vec![row("x"), row("h")])],
         data_flow: vec![edge("scale/scaled", "memory/x")],
         feedback_flow: vec![edge("memory/h_next", "memory/h")],
         frequency: Some(50.0),
         ..BundleDraft::default()
-    };
-    let initial = BTreeMap::from([("memory/h".to_owned(), floats([1, 3], &[0.5; 3]))]);
-    draft.write(&desk.path("policy"), initial).unwrap();
+    }
 }
 
 /// Writes the bundle `sum`: `action = -(x + h)`, with both given on each step.

@@ -6,10 +6,15 @@
 
 mod bench;
 mod bundle;
+mod check;
+mod check_files;
+mod check_refused;
 mod compare;
+mod diff;
 mod inspect;
 mod run;
 mod run_refused;
+mod seal;
 mod support;
 mod terminal;
 mod verify;

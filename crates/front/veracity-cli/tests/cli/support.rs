@@ -62,6 +62,17 @@ impl Desk {
         file::write(self.path(name), &tensors).unwrap();
     }
 
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Changes a bit of the last byte of a file.
+    pub(crate) fn damage(&self, name: &str) {
+        let mut bytes = std::fs::read(self.path(name)).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
     /// Changes a text file.
     pub(crate) fn edit(&self, name: &str, from: &str, to: &str) {
         let text = std::fs::read_to_string(self.path(name)).unwrap();
@@ -104,13 +115,15 @@ impl std::fmt::Display for Said {
 }
 
 /// What changes from run to run or from release to release.
-pub(crate) const FILTERS: [(&str, &str); 6] = [
+pub(crate) const FILTERS: [(&str, &str); 8] = [
     (r"\b[0-9a-f]{64}\b", "[sha256]"),
     (r"\d+\.\d+\.\d+", "[version]"),
     (r" +\d+ B\b", " [size]"),
     (r"size: \d+", "size: [size]"),
     (r"(\[size\]  |sha256:? )[0-9a-f]{12,}", "$1[sha256 start]"),
     (r"\bos( +)\w+", "os$1[os]"),
+    (r"\b[0-9a-f]{12}\b", "[hash start]"),
+    (r"\b(linux|macos|windows) \w+", "[system]"),
 ];
 
 /// Compares what was said with a snapshot.

@@ -4,7 +4,8 @@ use crate::assert_said;
 use crate::bundle::{write_episode, write_policy};
 use crate::support::{Desk, Said};
 
-const COMMANDS: [&str; 6] = ["inspect", "verify", "run", "bench", "compare", "completions"];
+const COMMANDS: [&str; 9] =
+    ["inspect", "verify", "check", "diff", "seal", "run", "bench", "compare", "completions"];
 
 #[test]
 fn the_help_lists_commands_and_exit_codes() {
@@ -18,6 +19,9 @@ fn the_help_lists_commands_and_exit_codes() {
     Commands:
       inspect      Show what is in a bundle: models, ports, wiring, hashes, versions
       verify       Refuse everything about a bundle that can be refused without running a model
+      check        Prove a bundle on this machine: each node alone, then all of it over time
+      diff         Say what changed between two proofs: of two machines, engines or versions
+      seal         Record the hashes of a bundle's files anew, after changing it on purpose
       run          Step a bundle through an episode and say how long the steps took
       bench        Measure the step time of a bundle with separate and with merged sessions
       compare      Compare the tensors of two files by name
@@ -41,6 +45,7 @@ fn the_help_lists_commands_and_exit_codes() {
     Examples:
       veracity inspect policy/
       veracity verify policy/ && veracity run policy/ --mock 0 --steps 1000
+      veracity check policy/ --engine embedded
       veracity compare pytorch.npz veracity.npz --atol 1e-5 --rtol 1e-4
     ");
 }
@@ -116,8 +121,10 @@ fn quiet_leaves_out_warnings_but_no_errors() {
     let desk = Desk::new();
     write_policy(&desk);
     desk.edit("policy/policy.yaml", "1.3", "1.9");
-    assert!(desk.run("inspect policy").stderr.contains("warning["));
-    assert_eq!(desk.run("inspect policy --quiet").stderr, "");
+    for arguments in ["inspect policy", "check policy --engine embedded"] {
+        assert!(desk.run(arguments).stderr.contains("warning["), "{arguments}");
+        assert_eq!(desk.run(&format!("{arguments} --quiet")).stderr, "", "{arguments}");
+    }
     assert!(desk.run("inspect nowhere -q").stderr.contains("error["));
 }
 
@@ -139,6 +146,12 @@ fn exit_codes_have_their_meaning() {
         ("compare expected.npz other.npz".to_owned(), 2),
         ("run policy".to_owned(), 2),
         ("bench nowhere".to_owned(), 2),
+        ("check policy --engine embedded".to_owned(), 3),
+        ("check policy --engine embedded --record --save".to_owned(), 0),
+        ("check policy --rejudge".to_owned(), 2),
+        ("diff policy policy".to_owned(), 0),
+        ("diff policy nowhere".to_owned(), 2),
+        ("seal policy".to_owned(), 0),
         ("nonsense".to_owned(), 2),
         (String::new(), 2),
     ] {

@@ -75,10 +75,15 @@ impl Bundle {
     }
 
     /// Records the hashes of all files as they are now; `side_files` are those that only the models
-    /// name. Gives the files whose hash changed, or was not recorded before.
+    /// name. Gives the files whose hash changed, or was not recorded before. A proof that was
+    /// changed is nobody's proof any more: it is taken out.
     pub fn seal(&self, side_files: &[BundlePath]) -> Result<Vec<BundlePath>> {
         let mut spec = self.spec().clone();
         let changed = self.hash_into(&mut spec, side_files)?;
+        let block = spec.veracity.get_or_insert_default();
+        if let Some(proof) = block.proof.take_if(|proof| changed.contains(proof)) {
+            block.files.remove(&proof);
+        }
         self.replace_description(&spec)?;
         Ok(changed)
     }

@@ -251,7 +251,7 @@ fn a_roll_out_that_holds_says_what_it_did_not_check() {
     let mut found = clean();
     let message = "begins at tick 1: initial values were not checked";
     found.rollout.reasons = vec![Diagnostic::warning(codes::ROLLOUT_NOT_RUN, message)];
-    let line = "largest error 1.192e-7: begins at tick 1:\n    initial values were not checked\n";
+    let line = "largest error 1.192e-7; begins\n    at tick 1: initial values were not checked\n";
     assert!(text(&found).contains(line), "{}", text(&found));
 }
 

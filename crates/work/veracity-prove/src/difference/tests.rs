@@ -100,7 +100,7 @@ fn a_port_is_judged_by_its_verdict_and_by_the_tolerance_that_would_pass() {
         Measurement { non_finite, ..measured(0.0) }
     };
     let absent = proof(Vec::new());
-    for (before, after, expected) in [
+    for (before, after, expected) in vec![
         (of(Proved, None), of(Proved, None), Same),
         (of(Proved, Some(measured(1e-9))), of(Proved, Some(measured(1e-3))), Same),
         (of(Proved, None), of(NotComparable, None), Worse),

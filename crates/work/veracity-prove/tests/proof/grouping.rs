@@ -1,10 +1,11 @@
 //! Many samples, and judging them again.
 
-use veracity_prove::rejudge;
+use veracity_diag::{Diagnostic, codes};
+use veracity_prove::{check, rejudge};
 use veracity_results::{Proof, Verdict};
 
-use crate::common::chain;
-use crate::support::{checked, policy, recorded, with_samples};
+use crate::common::{Ort, chain};
+use crate::support::{checked, options, policy, recorded, with_samples};
 
 /// 100 samples, of which one is off by 0.001.
 fn one_off(sample: usize) -> Proof {
@@ -43,4 +44,27 @@ fn another_tolerance_is_judged_without_running_anything() {
         let text = serde_json::to_string(&judged).unwrap();
         assert_eq!(serde_json::from_str::<Proof>(&text).unwrap(), judged);
     }
+}
+
+#[test]
+fn a_step_that_failed_stays_failed_whatever_the_tolerance() {
+    let mut proof = one_off(60);
+    let reason = Diagnostic::error(codes::STEP_FAILED, "the engine failed");
+    proof.rollout.reasons = vec![reason];
+    let judged = rejudge(&proof, &policy(1e9));
+    assert_eq!(judged.rollout.verdict, Some(Verdict::Disproved));
+    assert_eq!(judged.verdict, Verdict::Disproved);
+}
+
+#[test]
+fn floats_that_had_to_be_equal_may_differ_under_another_tolerance() {
+    let (_folder, bundle) = recorded(chain(), 3);
+    let bundle = with_samples(&bundle, |tensors, _| {
+        for tensor in tensors.values_mut() {
+            tensor.as_mut_slice::<f32>().unwrap()[0] *= 1.0 + f32::EPSILON;
+        }
+    });
+    let exact = check(&bundle, &Ort, &options(0.0)).unwrap();
+    assert_eq!(exact.verdict, Verdict::Disproved);
+    assert_eq!(rejudge(&exact, &policy(1e-3)).verdict, Verdict::Proved);
 }

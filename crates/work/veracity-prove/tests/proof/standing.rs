@@ -8,8 +8,12 @@ use veracity_spec::Bundle;
 use crate::common::{accumulator, chain};
 use crate::support::{changed, checked, recorded, with_samples};
 
+/// A bundle with a proof, against samples that pass for those of Python code.
 fn proved() -> (tempfile::TempDir, Bundle) {
     let (folder, bundle) = recorded(chain(), 3);
+    let bundle = with_samples(&bundle, |_, metadata| {
+        metadata.insert("origin".into(), "python".into());
+    });
     save(&bundle, &checked(&bundle)).unwrap();
     let bundle = Bundle::open(bundle.yaml_path()).unwrap();
     (folder, bundle)
@@ -62,6 +66,26 @@ fn other_wiring_and_other_samples_make_the_proof_stale() {
         metadata.insert("note".into(), "edited".into());
     });
     assert!(matches!(standing(&resampled).unwrap(), Standing::Stale(_)));
+}
+
+#[test]
+fn a_proof_against_its_own_run_is_not_enough() {
+    let (_folder, bundle) = recorded(chain(), 2);
+    save(&bundle, &checked(&bundle)).unwrap();
+    let bundle = Bundle::open(bundle.yaml_path()).unwrap();
+    assert_eq!(standing(&bundle).unwrap(), Standing::OnlyRepeats);
+    assert_eq!(require(&bundle).unwrap_err().first_error().code, codes::PROOF_NEGATIVE);
+}
+
+#[test]
+fn a_proof_that_was_edited_is_taken_out_by_sealing() {
+    let (_folder, bundle) = proved();
+    let path = bundle.root().join("proof.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text + " ").unwrap();
+    assert!(bundle.verify().is_err());
+    let sealed = seal(&bundle).unwrap();
+    assert_eq!((sealed.changed, sealed.proof), (vec!["proof.json".into()], Standing::Missing));
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Outputs of all steps, stacked along a leading axis.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use veracity::tensor::file::{self, TensorMap};
 use veracity::tensor::{Shape, Tensor};
-use veracity::{Diagnostic, OutputId, Place, PlannedPort, Result, Runner, codes};
+use veracity::{Bundle, Diagnostic, OutputId, Place, PlannedPort, Result, Runner, codes};
+
+use crate::commands::target;
 
 /// Most memory that the outputs of a run may take. They are written in one piece at the end.
 const MAX_BYTES: u64 = 4 << 30;
@@ -20,48 +22,18 @@ struct Stack {
     tensor: Tensor,
 }
 
-/// Refuses a file that could not be written at the end, and one that must not be overwritten: a file
-/// of the bundle, the inputs, a device or a pipe.
-pub(super) fn check_path(path: &Path, bundle: &Path, inputs: Option<&Path>) -> Result<()> {
-    let place = || Place::file(path.display().to_string());
-    let unwritable =
-        |message: &str| Err(Diagnostic::error(codes::FILE_UNWRITABLE, message).at(place()).into());
-    if path.exists() && !path.is_file() {
-        return unwritable("this is not a regular file");
-    }
-    if inputs.is_some_and(|inputs| is_same(inputs, path)) {
-        return unwritable("this file holds the inputs of the run");
-    }
-    if folder_of(path).is_some_and(|folder| folder.starts_with(real(bundle))) {
-        return unwritable("this file would lie inside of the bundle");
-    }
+/// Refuses a file that could not be written at the end, and one that must not be overwritten.
+pub(super) fn check_path(path: &Path, bundle: &Bundle, inputs: Option<&Path>) -> Result<()> {
+    target::check(path, bundle, inputs)?;
     let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
     if extension != "npz" && extension != "safetensors" {
         let message = "outputs cannot be written to a file of this name";
         return Err(Diagnostic::error(codes::TENSOR_FILE_KIND, message)
-            .at(place())
+            .at(Place::file(path.display().to_string()))
             .hint("name it `.npz` or `.safetensors`")
             .into());
     }
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
-            unwritable("the folder of this file does not exist")
-        }
-        _ => Ok(()),
-    }
-}
-
-fn is_same(left: &Path, right: &Path) -> bool {
-    right.exists() && real(left) == real(right)
-}
-
-fn folder_of(path: &Path) -> Option<PathBuf> {
-    let folder = path.parent()?;
-    Some(real(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }))
-}
-
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    Ok(())
 }
 
 impl Outputs {

@@ -4,20 +4,35 @@
 //! both in turn. Both load the bundle; bare stepping writes the same inputs and looks at nothing.
 #![expect(clippy::print_stdout, reason = "the figures are the answer")]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use veracity::proof::{CheckOptions, Kind, RecordOptions, Samples, check, record, roll_out};
-use veracity::results::{Tolerance, TolerancePolicy, Verdict};
-use veracity::{Bundle, Engines, InputId, Result, RunOptions, Runner};
+use veracity_diag::Result;
+use veracity_engine::{Engine, ModelFormat};
+use veracity_engine_ort::{OrtEngine, Search};
+use veracity_prove::{CheckOptions, Kind, RecordOptions, Samples, check, record, roll_out};
+use veracity_results::{Tolerance, TolerancePolicy, Verdict};
+use veracity_runtime::{EngineProvider, InputId, RunOptions, Runner};
+use veracity_spec::Bundle;
 
 const ROUNDS: usize = 5;
 const CHECKED_TICKS: usize = 5;
+
+/// ONNX Runtime, found once.
+struct Ort(OrtEngine);
+
+impl EngineProvider for Ort {
+    fn engine_for(&self, format: ModelFormat) -> Result<Arc<dyn Engine>> {
+        assert_eq!(format, ModelFormat::Onnx, "the bundle is of ONNX models");
+        Ok(Arc::new(self.0.clone()))
+    }
+}
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let (path, ticks) = (arguments.next().expect("BUNDLE"), arguments.next().expect("TICKS"));
     let ticks: usize = ticks.parse().expect("TICKS is a number");
-    let engines = Engines::default();
+    let engines = Ort(OrtEngine::find(&Search::default())?);
     let bundle = Bundle::open(&path)?;
 
     let bundle = recorded(&bundle, &engines, CHECKED_TICKS)?;
@@ -45,11 +60,11 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn recorded(bundle: &Bundle, engines: &Engines, steps: usize) -> Result<Bundle> {
+fn recorded(bundle: &Bundle, engines: &Ort, steps: usize) -> Result<Bundle> {
     record(bundle, engines, &RecordOptions { steps, replace: true, ..RecordOptions::default() })
 }
 
-fn time_roll_out(bundle: &Bundle, samples: &Samples, engines: &Engines) -> Result<Duration> {
+fn time_roll_out(bundle: &Bundle, samples: &Samples, engines: &Ort) -> Result<Duration> {
     let policy = TolerancePolicy::new(Tolerance::new(1e-5, 1e-3)?);
     let begin = Instant::now();
     let proof = roll_out(bundle, samples, engines, &RunOptions::new(), &policy);
@@ -58,12 +73,7 @@ fn time_roll_out(bundle: &Bundle, samples: &Samples, engines: &Engines) -> Resul
     Ok(taken)
 }
 
-fn time_steps(
-    bundle: &Bundle,
-    samples: &Samples,
-    engines: &Engines,
-    ticks: usize,
-) -> Result<Duration> {
+fn time_steps(bundle: &Bundle, samples: &Samples, engines: &Ort, ticks: usize) -> Result<Duration> {
     let begin = Instant::now();
     let mut runner = Runner::load(bundle, engines, &RunOptions::new())?;
     let fed: Vec<_> = runner

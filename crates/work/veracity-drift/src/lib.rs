@@ -1,0 +1,20 @@
+//! Op-by-op parity: what each operator of an export brings in, and what adds up.
+//!
+//! The reference is every value that the original computed, by the name it has in the export.
+//! *Accumulated* error is that of the export run from its inputs: it shows what arrives at the end
+//! and says little about who is guilty. *Introduced* error is that of each operator run on reference
+//! inputs: the graph is cut at every mapped value and fed with the reference, all operators in one
+//! run. The verdict is about introduced error.
+//!
+//! Values that have no reference are not silently left out: they are in the coverage, with the
+//! mapped value that they feed.
+
+mod budget;
+mod origin;
+mod provenance;
+mod rows;
+mod run;
+
+pub use budget::Budget;
+pub use provenance::{Provenance, provenance};
+pub use rows::{DriftOptions, References, drift};

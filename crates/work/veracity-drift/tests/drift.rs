@@ -1,0 +1,154 @@
+//! A chain of operators with one fault: its operator is named, and nobody else.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use veracity_diag::codes;
+use veracity_drift::{DriftOptions, References, drift};
+use veracity_engine::{Engine, ModelBytes, ModelFormat, ModelSource, Port, Ports, SessionOptions};
+use veracity_engine_ort::{OrtEngine, Search};
+use veracity_onnx::{GraphBuilder, Model, Node};
+use veracity_results::{DriftReport, Verdict};
+use veracity_tensor::{DType, SharedTensor, Tensor};
+
+/// ONNX Runtime from the Python environment that `make setup` creates.
+fn ort() -> &'static OrtEngine {
+    static ENGINE: OnceLock<OrtEngine> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        let lib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../.venv/lib");
+        let pythons = std::fs::read_dir(lib).into_iter().flatten().flatten();
+        let site_packages: Vec<PathBuf> =
+            pythons.map(|python| python.path().join("site-packages")).collect();
+        let search = Search { library: None, site_packages };
+        OrtEngine::find(&search).expect("no ONNX Runtime: run `make setup` first")
+    })
+}
+
+const STEPS: usize = 6;
+
+/// `v0 = tanh(x * w0)`, `v1 = tanh(v0 * w1)`, ...; the product inside has no name of the original.
+/// The weights of one step may be wrong.
+fn chain(wrong: Option<usize>) -> Model {
+    let mut graph = GraphBuilder::new("chain", 20).input("x", DType::F32, [1_usize, 8]);
+    for step in 0..STEPS {
+        let factor = if wrong == Some(step) { 1.001 } else { 1.0 };
+        let weights: Vec<f32> = (0..8_u8).map(|i| (0.9 + f32::from(i) / 40.0) * factor).collect();
+        let before = if step == 0 { "x".to_owned() } else { format!("v{}", step - 1) };
+        let (product, weight) = (format!("p{step}"), format!("w{step}"));
+        graph = graph
+            .initializer(weight.clone(), &Tensor::from_slice([8], &weights).unwrap())
+            .node(Node::new("Mul", [before, weight], [product.clone()]))
+            .node(Node::new("Tanh", [product], [format!("v{step}")]))
+            .output(format!("v{step}"), DType::F32, [1_usize, 8]);
+    }
+    graph.finish().unwrap()
+}
+
+fn input() -> Tensor {
+    let values: Vec<f32> = (0..8_u8).map(|i| f32::from(i) / 4.0 - 1.0).collect();
+    Tensor::from_slice([1, 8], &values).unwrap()
+}
+
+/// What a model computes at `v0`, `v1`, ...
+#[expect(unsafe_code, reason = "memory of a session that does not run any more is read")]
+fn values(model: &Model) -> References {
+    let names: Vec<String> = (0..STEPS).map(|step| format!("v{step}")).collect();
+    let port = |name: &str| Port::new(name, DType::F32, [1_usize, 8]);
+    let ports =
+        Ports { inputs: vec![port("x")], outputs: names.iter().map(|name| port(name)).collect() };
+    let bytes = ModelBytes::Memory(Arc::from(model.to_bytes().unwrap()));
+    let source = ModelSource { format: ModelFormat::Onnx, bytes };
+    let mut session = ort().load(&source, &ports, &SessionOptions::default()).unwrap();
+    let memory = || SharedTensor::zeros(DType::F32, [1_usize, 8].into());
+    let given = memory();
+    // SAFETY: nothing runs on this memory yet.
+    unsafe { given.bytes_mut().copy_from_slice(input().bytes()) };
+    let outputs: Vec<SharedTensor> = names.iter().map(|_| memory()).collect();
+    let binding = session.bind(&[given], &outputs).unwrap();
+    session.run(binding).unwrap();
+    // SAFETY: the session has run.
+    let tensors = outputs.iter().map(|memory| unsafe { memory.to_tensor() });
+    names.into_iter().zip(tensors).collect()
+}
+
+fn compared(wrong: Option<usize>, options: &DriftOptions) -> DriftReport {
+    let inputs = BTreeMap::from([("x".to_owned(), input())]);
+    let references = values(&chain(None));
+    drift(&chain(wrong), &inputs, &references, &References::new(), ort(), options).unwrap()
+}
+
+#[test]
+fn an_export_that_computes_the_same_is_proved_operator_by_operator() {
+    let report = compared(None, &DriftOptions::default());
+    assert_eq!((report.verdict, report.origin, report.drift_origin), (Verdict::Proved, None, None));
+    assert_eq!(report.rows.len(), STEPS);
+    assert!(report.rows.iter().all(|row| row.introduced.max_abs == 0.0));
+}
+
+#[test]
+fn a_fault_is_introduced_once_and_accumulates_afterwards() {
+    for wrong in 0..STEPS {
+        let report = compared(Some(wrong), &DriftOptions::default());
+        let name = format!("v{wrong}");
+        assert_eq!(report.origin.as_deref(), Some(name.as_str()));
+        let guilty: Vec<&str> = report
+            .rows
+            .iter()
+            .filter(|row| row.verdict == Verdict::Disproved)
+            .map(|row| row.name.as_str())
+            .collect();
+        assert_eq!(guilty, [name.as_str()], "only one operator is wrong");
+        let inherited = &report.rows[wrong + 1..];
+        assert!(inherited.iter().all(|row| row.accumulated.max_abs > 0.0));
+        assert_eq!(report.drift_origin.as_deref(), Some(name.as_str()));
+    }
+}
+
+#[test]
+fn less_memory_means_more_runs_and_the_same_answer() {
+    let whole = compared(Some(2), &DriftOptions::default());
+    for memory_bytes in [1, 32, 64, 100] {
+        let options = DriftOptions { memory_bytes, ..DriftOptions::default() };
+        assert_eq!(compared(Some(2), &options), whole, "{memory_bytes} bytes");
+    }
+}
+
+#[test]
+fn values_without_counterpart_are_listed_with_what_they_are_part_of() {
+    let report = compared(None, &DriftOptions::default());
+    let listed: Vec<(&str, Option<&str>)> =
+        report.unmapped.iter().map(|one| (one.name.as_str(), one.part_of.as_deref())).collect();
+    assert_eq!(listed[..2], [("p0", Some("v0")), ("p1", Some("v1"))]);
+    assert_eq!(listed.len(), STEPS);
+}
+
+#[test]
+fn nothing_to_compare_is_not_no_drift() {
+    let inputs = BTreeMap::from([("x".to_owned(), input())]);
+    let nothing = References::new();
+    let options = DriftOptions::default();
+    let report = drift(&chain(None), &inputs, &nothing, &nothing, ort(), &options).unwrap();
+    assert_eq!(report.verdict, Verdict::NotComparable);
+    assert_eq!(report.reasons[0].code, codes::COMPARE_NOTHING);
+}
+
+#[test]
+fn float64_says_how_wrong_each_side_is() {
+    let inputs = BTreeMap::from([("x".to_owned(), input())]);
+    let references = values(&chain(None));
+    let wide: References = references
+        .iter()
+        .map(|(name, tensor)| {
+            let values = tensor.as_slice::<f32>().unwrap().iter().copied().map(f64::from);
+            let wide = Tensor::from_slice([1, 8], &values.collect::<Vec<_>>()).unwrap();
+            (name.clone(), wide)
+        })
+        .collect();
+    let options = DriftOptions::default();
+    let report = drift(&chain(Some(1)), &inputs, &references, &wide, ort(), &options).unwrap();
+    let of = |index: usize| report.rows[index].float64.unwrap();
+    assert!(of(0).candidate == 0.0 && of(0).reference == 0.0);
+    assert!(of(1).candidate > 1e-5 && of(1).reference == 0.0);
+}
