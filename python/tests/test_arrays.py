@@ -34,6 +34,9 @@ class Log(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Make the call and keep it."""
+        if any(type(one) is arrays.TracedScalar for one in [*args, *(kwargs or {}).values()]):
+            with self:  # what makes tensors of scalars is a call as well
+                args, kwargs = arrays.tensors_for_scalars(args, kwargs or {})
         result = func(*args, **(kwargs or {}))
         if not self.paused:
             self.calls.append((func, copy_lists(args), copy_lists(kwargs or {}), result))
@@ -1164,10 +1167,8 @@ def test_a_traced_value_is_not_written_where_an_unrecorded_name_would_show_it(al
 @pytest.mark.parametrize(
     "statement",
     [
-        "torch.full((2,), x[0])",
         "torch.arange(x[2])",
-        "torch.mul(torch.ones(2), x[0])",
-        "torch.ones(2).clamp(x[0], x[2])",
+        "torch.linspace(0, x[2], 3)",
         "torch.zeros((k[0], 2))",
         "torch.arange(4).view(k[0], 2)",
         "torch.arange(4)[: k[0]]",
@@ -1178,6 +1179,45 @@ def test_a_traced_scalar_is_a_number_to_torch_and_is_reported(statement: str) ->
     assert escapes
     plain = {"torch": torch, "x": VECTOR, "k": np.array([2])}
     assert_same(eval(statement, plain), space["r"])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "torch.full((2,), x[0])",
+        "torch.mul(torch.ones(2), x[0])",
+        "torch.ones(2).mul(x[0])",
+        "torch.ones(2).sub_(x[0])",
+        "torch.ones(2).add(torch.ones(2), alpha=x[0])",
+        "torch.ones(2).clamp(x[0], 3)",
+        "torch.ones(2).clamp(max=x[0])",
+        "torch.full((2,), 1.5).pow(x[0])",
+        "torch.where(torch.ones(2) > 2, torch.ones(2), x[0])",
+        "torch.nn.functional.leaky_relu(-torch.ones(2), x[0])",
+        "torch.ones(2).masked_fill(torch.ones(2) > 0, x[0])",
+        "torch.ones(2) * x[0] - x[0]",
+        "torch.ones(()).mul(x[0])",
+        "torch.arange(2).mul(x[0])",
+        "torch.ones(2).mul(k[0])",
+        "torch.arange(3, dtype=torch.int32).sum(dtype=torch.int32).mul(k[0])",
+        "torch.ones(2).new_tensor([x[0], x[2]])",
+    ],
+)
+def test_a_traced_scalar_in_a_call_of_torch_is_recorded(statement: str) -> None:
+    """It has the dtype that a number has: the dtype of the tensors decides."""
+    with Session() as session:
+        x, k = arrays.trace_array(VECTOR.copy()), arrays.trace_array(np.array([2]))
+        aliases = [arrays.tensor_of(x), arrays.tensor_of(k)]
+        found = eval(statement, {"torch": torch, "x": x, "k": k})
+    assert session.escapes == []
+    again = session.log.replay({id(one): one * 3 for one in aliases})
+
+    def expected(factor: int) -> Any:
+        known = {"torch": torch, "x": VECTOR * factor, "k": np.array([2]) * factor}
+        return eval(statement, known)
+
+    assert_same(expected(1), found)
+    assert_same(expected(3), again(found))
 
 
 def test_a_traced_scalar_that_is_written_into_a_tensor_is_recorded() -> None:

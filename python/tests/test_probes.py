@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import differential.probes_escapes
-import differential.probes_odd  # noqa: F401 - both fill the register
+import differential.probes_odd
+import differential.probes_plain  # noqa: F401 - all three fill the register
 import numpy as np
 import pytest
 import torch
@@ -35,7 +36,7 @@ def no_session_is_left() -> Iterator[None]:
 
 def test_there_are_enough_probes() -> None:
     assert sum(bool(probe.codes) for probe in PROBES.values()) >= 31
-    assert len(PROBES) >= 102
+    assert len(PROBES) >= 134
 
 
 @pytest.mark.parametrize(("probe", "backend"), RIGHT, ids=_title)
@@ -112,13 +113,17 @@ def test_intermediate_values_are_not_kept_alive(tmp_path: Path) -> None:
 
 def test_a_session_whose_body_raises_leaves_nothing_behind(tmp_path: Path) -> None:
     before = (torch.tensor, torch.from_numpy, np.array, threading.Thread.run)
+    plain = np.zeros(3)
+    method = type(plain.put)
     with (
         pytest.raises(ZeroDivisionError),
         veracity.session("raises", save_path=str(tmp_path)),
     ):
         veracity.annotate.input_tensors("n", {"x": torch.ones(3)})
+        assert type(plain.put) is not method, "plain arrays are listened to"
         raise ZeroDivisionError
     assert (torch.tensor, torch.from_numpy, np.array, threading.Thread.run) == before
+    assert type(plain.put) is method
     assert not torch.overrides._get_current_function_mode_stack()
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
     with pytest.raises(veracity.VeracityError):

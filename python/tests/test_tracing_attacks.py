@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import veracity
+import veracity._current
 import yaml
 from torch import Tensor, nn
 from veracity import annotate
@@ -184,7 +185,7 @@ def test_nodes_that_run_at_different_rates_are_told(tmp_path: Path) -> None:
                 annotate.output_tensors("slow", {"plan": plan}, export_with="jit")
             followed = annotate.input_tensors("quick", {"plan": plan})
             annotate.output_tensors("quick", {"act": followed * 2}, export_with="jit")
-    assert compile_found()[1] == [("VER0917", "warning")]
+    assert compile_found()[1] == [("VER0917", "warning"), ("VER1110", "warning")]
 
 
 def test_writing_one_of_two_inputs_on_one_memory_is_told(tmp_path: Path) -> None:
@@ -232,3 +233,187 @@ def test_a_later_pass_that_the_first_program_does_not_fit_is_told(tmp_path: Path
 
     codes = {code for code, _ in trace(compute, tmp_path, passes=3)}
     assert "VER0911" in codes
+
+
+Tick = Callable[[Tensor], Tensor]
+
+
+def keeps_a_row() -> Tick:
+    held = torch.zeros(4, 8)
+
+    def tick(x: Tensor) -> Tensor:
+        x, h = annotate.input_tensors("n", {"x": x, "h": held[0]})
+        y = h * 0.5 + x
+        annotate.output_tensors("n", {"h": y, "y": y * 1.0}, export_with="jit")
+        held[0] = y
+        return y
+
+    return tick
+
+
+def keeps_two_rows_and_writes_beside_them() -> Tick:
+    held = torch.zeros(4, 8)
+
+    def tick(x: Tensor) -> Tensor:
+        x, h, c = annotate.input_tensors("n", {"x": x, "h": held[0], "c": held[2]})
+        new_h, new_c = h * 0.5 + x, c + h
+        y = new_h + new_c
+        annotate.output_tensors("n", {"h": new_h, "c": new_c, "y": y}, export_with="jit")
+        held[0] = new_h
+        held[2] = new_c
+        held[3] = 7.0
+        return y
+
+    return tick
+
+
+def keeps_a_column() -> Tick:
+    held = torch.zeros(8, 4)
+
+    def tick(x: Tensor) -> Tensor:
+        x, h = annotate.input_tensors("n", {"x": x, "h": held[:, -1]})
+        y = h * 0.5 + x
+        annotate.output_tensors("n", {"h": y, "y": y * 1.0}, export_with="jit")
+        held[:, 3] = y
+        return y
+
+    return tick
+
+
+def keeps_a_block() -> Tick:
+    held = torch.zeros(2, 3, 10)
+
+    def tick(x: Tensor) -> Tensor:
+        x, h = annotate.input_tensors("n", {"x": x, "h": held[1, 2, 1:9]})
+        y = h * 0.5 + x
+        annotate.output_tensors("n", {"h": y, "y": y * 1.0}, export_with="jit")
+        held[..., 1:9][1, -1] = y
+        return y
+
+    return tick
+
+
+def keeps_a_row_before_its_output_is_marked() -> Tick:
+    held = torch.zeros(2, 8)
+
+    def tick(x: Tensor) -> Tensor:
+        x, h = annotate.input_tensors("n", {"x": x, "h": held[0]})
+        y = h * 0.5 + x
+        held[0] = y
+        annotate.output_tensors("n", {"h": y, "y": y * 1.0}, export_with="jit")
+        return y
+
+    return tick
+
+
+def keeps_all_of_it_before_its_output_is_marked() -> Tick:
+    held = torch.zeros(8)
+
+    def tick(x: Tensor) -> Tensor:
+        x, h = annotate.input_tensors("n", {"x": x, "h": held})
+        y = h * 0.5 + x
+        held.copy_(y)
+        annotate.output_tensors("n", {"h": y, "y": y * 1.0}, export_with="jit")
+        return y
+
+    return tick
+
+
+def keeps_what_was_two_ticks_ago() -> Tick:
+    held = torch.zeros(2, 8)
+
+    def tick(x: Tensor) -> Tensor:
+        x, h = annotate.input_tensors("n", {"x": x, "h": held[1]})
+        y = h * 0.5 + x
+        annotate.output_tensors("n", {"h": y, "y": y * 1.0}, export_with="jit")
+        held[1] = held[0]
+        held[0] = y
+        return y
+
+    return tick
+
+
+def keeps_an_array() -> Tick:
+    held = np.zeros(8, np.float32)
+
+    def tick(x: Tensor) -> Tensor:
+        nonlocal held
+        given, h = annotate.input_tensors("n", {"x": x.numpy(), "h": held})
+        y = h * np.float32(0.5) + given
+        annotate.output_tensors("n", {"h": y, "y": y * 1}, export_with="jit")
+        held = y
+        return torch.tensor(y)
+
+    return tick
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        keeps_a_row,
+        keeps_two_rows_and_writes_beside_them,
+        keeps_a_column,
+        keeps_a_block,
+        keeps_a_row_before_its_output_is_marked,
+        keeps_all_of_it_before_its_output_is_marked,
+        keeps_what_was_two_ticks_ago,
+        keeps_an_array,
+    ],
+    ids=lambda value: value.__name__,
+)
+def test_state_in_a_part_of_memory_is_fed_back(make: Callable[[], Tick], tmp_path: Path) -> None:
+    tick = make()
+    with torch.no_grad(), veracity.session("g", save_path=tmp_path):
+        for _ in range(20):
+            tick(torch.randn(8))
+    assert compile_found() == ({"n": True}, [])
+    manager = veracity.InferenceManager(tmp_path / "g")
+    assert list(manager.inputs) == ["n/x"]
+    tick = make()
+    for _ in range(20):
+        x = torch.randn(8)
+        torch.testing.assert_close(manager.run_policy({"n/x": x})["n/y"], tick(x))
+
+
+@pytest.mark.parametrize("key", [(0, 3), (slice(None), 3), slice(None)], ids=str)
+def test_state_that_is_written_again_is_the_world_s(
+    key: int | slice | tuple[int | slice, ...], tmp_path: Path
+) -> None:
+    held = torch.zeros(2, 8)
+    with veracity.session("g", save_path=tmp_path):
+        for _ in range(4):
+            x, h = annotate.input_tensors("n", {"x": torch.randn(8), "h": held[0]})
+            y = h * 0.5 + x
+            annotate.output_tensors("n", {"y": y}, export_with="jit")
+            held[0] = y
+            held[key] = 1.0
+    assert compile_found() == ({"n": True}, [])
+    manager = veracity.InferenceManager(tmp_path / "g")
+    assert sorted(manager.inputs) == ["n/h", "n/x"]
+
+
+def test_a_plain_array_that_is_written_out_of_earshot_is_told(tmp_path: Path) -> None:
+    """Compiled code may write into an array that holds traced values; here, through a tensor."""
+    held = np.zeros(4, np.float32)
+    beside = torch.from_numpy(held)
+    refused = pytest.raises(veracity.TraceError, match="VER0922")
+    with refused, veracity.session("g", save_path=tmp_path):
+        x = annotate.input_tensors("n", {"x": torch.ones(4)})
+        held[:] = x.numpy()
+        with veracity._current.active.modes.paused():
+            beside[0] = 5.0
+        annotate.output_tensors("n", {"y": torch.tensor(held) + x}, export_with="jit")
+
+
+def test_what_a_finished_node_gave_is_the_world_s_to_write_anywhere(tmp_path: Path) -> None:
+    command = np.zeros(4, np.float32)
+    draw = np.random.default_rng(0)
+    with veracity.session("g", save_path=tmp_path):
+        for _ in range(3):
+            x = annotate.input_tensors("n", {"x": draw.random(4, np.float32)})
+            y = x * 2
+            annotate.output_tensors("n", {"y": y}, export_with="jit")
+            command[:] = y
+            assert type(command * 2) is np.ndarray
+            command.partition(2)
+    assert compile_found() == ({"n": True}, [])

@@ -18,13 +18,13 @@ from veracity.tracing.array_operations import (
     own,
     settle,
     tell_of,
+    traced_target,
     without_torch,
     write,
 )
 from veracity.tracing.array_table import Unmapped, cast
 from veracity.tracing.arrays import (
     State,
-    is_array,
     is_traced,
     map_leaves,
     only_constants,
@@ -179,10 +179,9 @@ def _set_picked(self: Any, key: Any, items: list[Any], new: torch.Tensor) -> Non
 
 def add_at(ufunc: Any, name: str, target: Any, key: Any, *values: Any) -> None:
     """Add to picked elements, as often as they are picked."""
-    if not is_array(target):
-        raise refusal(name, "its target is older than the session")
     if ufunc is not numpy.add or len(values) != 1:
         raise refusal(name, "it is not in the table")
+    target = traced_target(target)
     taint(name, state_of(target).memory)
     expected = plain_array(target).copy()
     numpy.add.at(expected, _plain_key(key), plain(values[0]))

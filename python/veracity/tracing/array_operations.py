@@ -27,6 +27,7 @@ from veracity.tracing.arrays import (
     memory_of,
     new_array,
     new_constant,
+    note_written,
     only_constants,
     operand,
     overlap,
@@ -291,22 +292,37 @@ def overlay(name: str, target: Any, expected: Any, operands: list[Any]) -> None:
     agreed = _close(expected, array, operands)
     with arrays.pause():
         array[...] = expected
+    note_written(state_of(target).memory)
     if not agreed:
         raise refusal(name, "torch and NumPy wrote different values")
 
 
-def _traced_target(target: Any) -> Any:
+def traced_target(target: Any) -> Any:
     """Return a target of a write as a traced array; the memory of an untraced one is taken over."""
     if is_array(target):
         return target
+    arrays.watch.reach_plain(True)
     known = known_memory(target)
-    if known is not None:
-        return wrap(target, shown(target, known))
-    traced = trace_array(target)
-    memory = state_of(traced).memory
-    memory.derived = False  # until something is written
-    kept_memories.append(memory)
-    return traced
+    if known is None:
+        known = _taken_over(_root(target))
+    return wrap(target, shown(target, known))
+
+
+def _root(array: Any) -> Any:
+    """Return the array that has the memory: others may show other parts of it."""
+    while type(array.base) is numpy.ndarray and array.base.dtype == array.dtype:
+        array = array.base
+    return array
+
+
+def _taken_over(array: Any) -> State:
+    state = state_of(trace_array(array))
+    state.memory.derived = False  # until something is written
+    state.memory.written = (0, state.array.copy())
+    arrays.watch.share(state.tensor)
+    note_written(state.memory)
+    kept_memories.append(state.memory)
+    return state
 
 
 def _perform_into(
@@ -340,7 +356,7 @@ def _perform_into(
         mask, results = True, tuple(new_constant(one) for one in each)
     written = []
     for target, value, wanted in zip(targets, results, each, strict=True):
-        traced = _traced_target(target)
+        traced = traced_target(target)
         if derived:
             taint(name, state_of(traced).memory)
         value = value if mask is True else torch.where(operand(mask), value, reading_tensor(traced))

@@ -20,30 +20,34 @@ import torch
 
 from veracity.tracing import arrays
 from veracity.tracing.array_operations import array_of_items, constant_array, perform, tell_of
+from veracity.tracing.array_plain import LIBRARIES, traced_name, traced_names
 from veracity.tracing.array_table import cast, words
 
 _MAKERS = words("zeros ones empty full eye identity arange linspace")
 _CONVERTERS = words("array asarray asanyarray ascontiguousarray")
-# Packages whose own arrays are their own business.
-_LIBRARIES = frozenset(
-    words(
-        "numpy torch scipy pandas matplotlib PIL onnx onnxruntime onnxscript safetensors veracity"
-    )
-)
-
 # TorchScript knows `torch.tensor` by its identity; it must know the replacement too.
 _scriptable: dict[int, str | None] = torch.jit._builtins._get_builtin_table()
 
-# Functions of torch that insist on a Python number where a traced scalar may be given.
+# Functions of torch to which a tensor in place of a number gives a size that depends on data.
+_SIZED = words("arange linspace logspace")
+
+# Functions of torch that may insist on a Python number where a traced scalar may be given.
 _WITH_NUMBERS = (
     (
         torch,
         words("""
-        full full_like arange linspace logspace clamp clip add sub mul div true_divide pow fmod
-        remainder floor_divide where addcmul addcdiv masked_fill eq ne lt le gt ge lerp
+        full full_like clamp clip add sub rsub mul div true_divide pow fmod
+        remainder floor_divide where addcmul addcdiv addmm addmv addr baddbmm masked_fill eq ne lt
+        le gt ge lerp
         """),
     ),
-    (torch.Tensor, words("clamp clamp_ clip clip_ fill_ masked_fill masked_fill_ new_full lerp")),
+    (
+        torch.Tensor,
+        words("""
+        clamp clamp_ clip clip_ fill_ masked_fill masked_fill_ new_full lerp add add_ sub sub_ pow
+        addcmul addcmul_ addcdiv addcdiv_ addmm baddbmm mul_ div_
+        """),
+    ),
 )
 
 _originals: dict[tuple[Any, str], Any] = {}
@@ -67,7 +71,10 @@ def install() -> None:
     for owner, names in _WITH_NUMBERS:
         for name in names:
             _replace(owner, name, _taking_numbers)
+    for name in _SIZED:
+        _replace(torch, name, _sized_by_numbers)
     _replace(torch.Tensor, "__setitem__", _taking_a_scalar)
+    _replace(torch.Tensor, "new_tensor", _new_tensor)
     _replace(torch, "from_numpy", _from_numpy)
     _replace(torch, "as_tensor", functools.partial(_to_tensor, copies=False))
     _replace(torch, "tensor", functools.partial(_to_tensor, copies=True))
@@ -107,7 +114,7 @@ def _for_user(name: str) -> bool:
         return False
     frame = sys._getframe(2)
     module = frame.f_globals.get("__name__") or ""
-    return module.partition(".")[0] not in _LIBRARIES and name in frame.f_code.co_names
+    return module.partition(".")[0] not in LIBRARIES and name in frame.f_code.co_names
 
 
 def _maker(original: Any, name: str) -> Any:
@@ -132,6 +139,7 @@ def _converter(original: Any, name: str) -> Any:
         if isinstance(value, torch.Tensor) and value.device.type == "cpu":
             # A traced tensor gives a traced array; NumPy itself would drop the subclass.
             value = value.detach().numpy()
+        value = traced_names(value)
         if arrays.traced_in(value):
             return _converted(name, original, value, args, kwargs)
         made = original(value, *args, **kwargs)
@@ -164,6 +172,7 @@ _OF_SEQUENCES = frozenset(
 
 def _taking_lists(original: Any, name: str) -> Any:
     def array_of(value: Any) -> Any:
+        value = traced_names(value)
         if type(value) in (list, tuple) and arrays.traced_in(value):
             return array_of_items(value)
         return value
@@ -176,7 +185,10 @@ def _taking_lists(original: Any, name: str) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         if not arrays.active():
             return original(*args, **kwargs)
-        named = {key: value if key == "out" else argument(value) for key, value in kwargs.items()}
+        named = {
+            key: traced_name(value) if key == "out" else argument(value)
+            for key, value in kwargs.items()
+        }
         return original(*[argument(value) for value in args], **named)
 
     return call
@@ -200,19 +212,35 @@ def _refusing(original: Any, name: str) -> Any:
 
 
 def _taking_numbers(original: Any, name: str) -> Any:
-    """Return a function of torch to which a traced scalar is a number, which is reported."""
-
-    def number(value: Any) -> Any:
-        if type(value) is not arrays.TracedScalar:
-            return value
-        arrays.leave(value, "item")
-        return arrays.plain_array(value)
+    """Return a function of torch to which a traced scalar is a number, where no tensor will do."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = {key: number(value) for key, value in kwargs.items()}
-        return original(*[number(value) for value in args], **given)
+        try:
+            return original(*args, **kwargs)
+        except TypeError:  # from its look at the arguments: nothing has run yet
+            changed, named = arrays.numbers_for_scalars(args, kwargs)
+            leaves = zip(_flat(args, kwargs), _flat(changed, named), strict=True)
+            if all(one is other for one, other in leaves):
+                raise
+            return original(*changed, **named)
 
     return call
+
+
+def _sized_by_numbers(original: Any, name: str) -> Any:
+    """Return a function of torch to which a traced scalar is a number, which is reported."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        changed, named = arrays.numbers_for_scalars(args, kwargs)
+        return original(*changed, **named)
+
+    return call
+
+
+def _flat(*values: Any) -> list[Any]:
+    found: list[Any] = []
+    arrays.map_leaves(values, found.append)
+    return found
 
 
 def _taking_a_scalar(original: Any, name: str) -> Any:
@@ -226,6 +254,7 @@ def _taking_a_scalar(original: Any, name: str) -> Any:
 
 def _from_numpy(original: Any, name: str) -> Any:
     def from_numpy(value: Any) -> Any:
+        value = traced_name(value)
         if not arrays.is_traced(value):
             return original(value)
         if arrays.lose_if_outdated(value):
@@ -237,6 +266,7 @@ def _from_numpy(original: Any, name: str) -> Any:
 
 def _to_tensor(original: Any, name: str, *, copies: bool) -> Any:
     def to_tensor(data: Any, *args: Any, **kwargs: Any) -> Any:
+        data = traced_names(data)
         if not arrays.active() or not arrays.traced_in(data):
             return original(data, *args, **kwargs)
         model = original(arrays.plain(data), *args, **kwargs)
@@ -250,3 +280,16 @@ def _to_tensor(original: Any, name: str, *, copies: bool) -> Any:
         return found.requires_grad_() if model.requires_grad else found
 
     return to_tensor
+
+
+def _new_tensor(original: Any, name: str) -> Any:
+    def new_tensor(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
+        data = traced_names(data)
+        if not arrays.active() or not arrays.traced_in(data):
+            return original(self, data, *args, **kwargs)
+        like = original(self, arrays.plain(data), *args, **kwargs)
+        return torch.tensor(
+            data, dtype=like.dtype, device=like.device, requires_grad=like.requires_grad
+        )
+
+    return new_tensor

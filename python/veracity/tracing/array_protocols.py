@@ -16,13 +16,13 @@ import torch
 from veracity.tracing import array_table, arrays
 from veracity.tracing.array_indexing import add_at, get_item, set_item
 from veracity.tracing.array_operations import (
-    _traced_target,
     array_of_items,
     first_line,
     never,
     overlay,
     perform,
     tell_of,
+    traced_target,
     without_torch,
     write,
 )
@@ -211,7 +211,7 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
         return
     into = plain(dst).copy()
     numpy.copyto(into, plain(src), casting, plain(where))
-    _assign("numpy.copyto", _traced_target(dst), where, src, into)
+    _assign("numpy.copyto", traced_target(dst), where, src, into)
 
 
 def _assign(name: str, target: Any, where: Any, value: Any, expected: Any) -> None:

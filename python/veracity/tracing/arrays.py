@@ -10,8 +10,8 @@ it into a number has to ask for it, and is heard.
 
 There is no silent constant: what has no counterpart in torch is refused with the user's line, and a
 value that leaves for Python is reported. C code which reads the memory of an array without asking
-NumPy (`Generator.shuffle`, a write of a traced array into an array that is older than the session)
-is not seen.
+NumPy (`Generator.shuffle`) is not seen. Plain arrays that traced values are written into are the
+business of `veracity.tracing.array_plain`.
 """
 
 from __future__ import annotations
@@ -59,6 +59,35 @@ active: Callable[[], bool] = bool
 user_location: Callable[[], str] = _first_user_line
 
 
+class Watch:
+    """What arrays ask the recorder; here, nobody records."""
+
+    def has_open(self) -> bool:
+        """Whether a node is open."""
+        return False
+
+    def follows(self, tensor: torch.Tensor) -> bool:
+        """Whether an open node reaches the memory of a tensor."""
+        return False
+
+    def reaches(self, tensor: torch.Tensor) -> bool:
+        """Whether any node, open or not, reaches the memory of a tensor; when in doubt, yes."""
+        return True
+
+    def writes(self, tensor: torch.Tensor) -> int:
+        """Count the recorded writes into the memory of a tensor."""
+        return 0
+
+    def share(self, tensor: torch.Tensor) -> None:
+        """Make known that plain arrays show the memory of a tensor."""
+
+    def reach_plain(self, reached: bool) -> None:
+        """Say whether plain arrays may hold traced values."""
+
+
+watch = Watch()
+
+
 def refusal(name: str, reason: str) -> VeracityError:
     """Return the exception for an operation that cannot be recorded."""
     return refuse(
@@ -84,27 +113,47 @@ def leave(value: Any, how: str) -> None:
 class Memory:
     """One piece of memory that arrays share.
 
+    It is `derived` when a traced value may have come into it. What was only computed from constants
+    need not be recorded.
+
     Attributes:
-        derived: Whether a traced value may have come into it. What was only computed from
-            constants need not be recorded.
+        given: Of a constant: a tensor on it that torch has, and may write into.
         whole: A tensor on all of it, when it is the user's own.
         frozen: For a copy of what NumPy shows as a view: the copy and the view. They must stay
             equal.
         told: Of a constant: the tensor on all of it, and the elements that the recorder knows.
         aliases: Plain arrays that show it, as long as they live.
         lost: Whether torch has a tensor on it that the recorder takes for another memory.
+        written: Of plain arrays that traced values may come into: how many writes were recorded,
+            and the elements after the last of them.
     """
 
-    __slots__ = ("__weakref__", "aliases", "derived", "frozen", "lost", "told", "whole")
+    __slots__ = (
+        *("__weakref__", "_derived", "aliases", "frozen", "given", "lost", "told", "whole"),
+        "written",
+    )
 
     def __init__(self, derived: bool) -> None:
         """Start with nobody else on it."""
-        self.derived = derived
+        self._derived = derived
+        self.given: torch.Tensor | None = None
         self.whole: torch.Tensor | None = None
         self.frozen: tuple[Any, Any] | None = None
         self.told: tuple[torch.Tensor, Any | None] | None = None
         self.aliases: list[weakref.ref[Any]] = []
         self.lost = False
+        self.written: tuple[int, Any] | None = None
+
+    @property
+    def derived(self) -> bool:
+        """Whether a traced value may have come into it."""
+        if not self._derived and self.given is not None:
+            self._derived = watch.reaches(self.given)
+        return self._derived
+
+    @derived.setter
+    def derived(self, derived: bool) -> None:
+        self._derived = derived
 
 
 @dataclass(frozen=True)
@@ -157,6 +206,20 @@ class TracedScalar:
         """Keep a value and the tensor of rank 0 that stands for it."""
         self._value = value
         self._state = state
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Take part in a call of torch: where torch takes a number or a tensor, this is one."""
+        if active():
+            changed, named = tensors_for_scalars(args, kwargs or {})
+            with contextlib.suppress(
+                TypeError
+            ):  # torch insists on a number, before it does a thing
+                return func(*changed, **named)
+        changed, named = numbers_for_scalars(args, kwargs or {})
+        return func(*changed, **named)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """Become a number of NumPy, which is reported."""
@@ -381,7 +444,7 @@ def array_from_tensor(tensor: torch.Tensor) -> TracedArray:
 def tensor_of(array: Any) -> torch.Tensor:
     """Return the tensor on the memory of a traced array; of a reversed array, a recorded copy."""
     found = reading_tensor(array)
-    state_of(array).memory.derived = True  # who has the tensor may write into it
+    state_of(array).memory.given = found  # who has the tensor may write into it
     return found
 
 
@@ -506,8 +569,27 @@ def known_memory(array: Any) -> State | None:
         if low <= start and end <= high and memory is not None and memory.whole is not None:
             state = State(memory.whole, (), memory)
             if _shares(array, state.array):
+                _check_written(memory, state)
                 return state
     return None
+
+
+def _check_written(memory: Memory, state: State) -> None:
+    """Notice elements of a plain array that were written where nobody could hear it."""
+    if memory.written is None or not active():
+        return
+    count, elements = memory.written
+    if watch.writes(state.tensor) == count and state.array.tobytes() != elements.tobytes():
+        if watch.follows(state.tensor):
+            raise refusal("this array", "it holds traced values and was written unseen")
+        state.tensor.copy_(new_constant(state.array.copy()))
+    note_written(memory)
+
+
+def note_written(memory: Memory) -> None:
+    """Remember the elements that a recorded write has left in a plain array."""
+    if memory.written is not None and memory.whole is not None:
+        memory.written = (watch.writes(memory.whole), array_of(memory.whole).copy())
 
 
 def _shares(one: Any, other: Any) -> bool:
@@ -522,7 +604,7 @@ def _shares(one: Any, other: Any) -> bool:
 _constants: dict[int, tuple[weakref.ref[Any], torch.Tensor]] = {}
 
 
-def _constant(array: Any) -> torch.Tensor:
+def constant_of(array: Any) -> torch.Tensor:
     """Return an untraced array as a constant, the same one as long as its elements are the same."""
     key = id(array)
     known = _constants.get(key)
@@ -556,9 +638,46 @@ def operand(value: Any) -> Any:
     if isinstance(value, numpy.ndarray):
         known = known_memory(value)
         return (
-            _constant(value) if known is None else reading_tensor(wrap(value, shown(value, known)))
+            constant_of(value)
+            if known is None
+            else reading_tensor(wrap(value, shown(value, known)))
         )
     return value
+
+
+def numbers_for_scalars(*arguments: Any) -> tuple[Any, ...]:
+    """Return arguments of torch with numbers for traced scalars, which is reported."""
+
+    def number(value: Any) -> Any:
+        if type(value) is not TracedScalar:
+            return value
+        leave(value, "item")
+        return plain_array(value)
+
+    return tuple(map_leaves(one, number) for one in arguments)
+
+
+def _category(dtype: torch.dtype) -> tuple[bool, bool, bool]:
+    return dtype.is_complex, dtype.is_floating_point, dtype == torch.bool
+
+
+def tensors_for_scalars(*arguments: Any) -> tuple[Any, ...]:
+    """Return arguments of torch with tensors for traced scalars, of the dtype of a number there."""
+    tensors = [leaf for leaf in _leaves(*arguments) if isinstance(leaf, torch.Tensor)]
+
+    def tensor(value: Any) -> Any:
+        if type(value) is not TracedScalar:
+            return value
+        found = reading_tensor(value)
+        with pause():
+            number = plain_array(value).item()
+            kinds = [torch.result_type(one, number) for one in tensors]
+        wanted = functools.reduce(torch.promote_types, kinds) if kinds else found.dtype
+        if wanted == found.dtype or _category(wanted) != _category(found.dtype):
+            return found
+        return found.to(wanted)
+
+    return tuple(map_leaves(one, tensor) for one in arguments)
 
 
 # Last, since it builds on everything above: it gives both classes their operations.

@@ -10,7 +10,7 @@ import torch
 
 from veracity.annotations import Entry
 from veracity.errors import refuse
-from veracity.tracing import arrays, method
+from veracity.tracing import again, arrays, method
 from veracity.tracing.flatten import flatten
 from veracity.tracing.node import TracedNode
 
@@ -48,6 +48,8 @@ class Calls:
                 )
                 for key, value in named.items()
             }
+        if not node.finished:
+            node.again = again.of_method(function, args, kwargs)
         try:
             result = method.call_with(function, args, kwargs, marked)
         except BaseException:

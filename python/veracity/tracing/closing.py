@@ -84,7 +84,7 @@ class Closing:
     def _keep_sample(self, node: TracedNode, running: Pass) -> None:
         number = node.number
         if len(node.samples) < self._session.options.max_cached_io and not running.light:
-            node.samples.append(Sample(running.inputs, running.outputs))
+            node.samples.append(Sample(running.inputs, running.outputs, running.tick))
         # The next consumer of an unchanged output shares the sample.
         self._session.published = {
             key: value for key, value in self._session.published.items() if key[0] != number

@@ -70,6 +70,7 @@ class Pass:
         execution: Its number on the tape.
         light: Whether only marks are kept.
         sampled: Whether its values are kept.
+        tick: The run of the whole pipeline that it is part of.
         inputs: Values of the inputs, by port.
         outputs: Values of the outputs, by port.
         marked: The tensors marked so far, by port.
@@ -82,6 +83,7 @@ class Pass:
     execution: int
     light: bool
     sampled: bool
+    tick: int = 0
     inputs: dict[str, torch.Tensor] = field(default_factory=dict)
     outputs: dict[str, torch.Tensor] = field(default_factory=dict)
     marked: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -117,6 +119,7 @@ class TracedNode:
         last_seen: When it last began a pass, in passes of all nodes.
         replay: The first program, to be run on the inputs of later passes.
         replay_inputs: Names of its inputs.
+        again: How to run its code again: an `Again`, or what watches for one on the first pass.
     """
 
     number: int
@@ -140,6 +143,7 @@ class TracedNode:
     last_seen: int = 0
     replay: torch.fx.GraphModule | None = None
     replay_inputs: list[str] = field(default_factory=list)
+    again: Any = None
 
     @property
     def finished(self) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import torch
 
     from veracity.errors import Diagnostic
+    from veracity.tracing.again import Again
     from veracity.tracing.slice import Slice
 
 
@@ -41,10 +42,17 @@ class Port:
 
 @dataclass
 class Sample:
-    """What went in and out of a node on one pass, by port name."""
+    """What went in and out of a node on one pass, by port name.
+
+    Attributes:
+        inputs: By port.
+        outputs: By port.
+        tick: The run of the whole pipeline that the pass was part of.
+    """
 
     inputs: dict[str, torch.Tensor]
     outputs: dict[str, torch.Tensor]
+    tick: int = 0
 
 
 @dataclass
@@ -63,6 +71,7 @@ class Node:
         samples: One for each cached pass; the first is the first pass.
         location: `file:line` where the node was begun.
         traced: Whether the node is exported at all (`non_traced` switches it off).
+        again: Runs the node's code on other inputs, where that is possible.
     """
 
     name: str
@@ -76,6 +85,7 @@ class Node:
     samples: list[Sample]
     location: str
     traced: bool = True
+    again: Again | None = None
 
 
 @dataclass

@@ -10,6 +10,7 @@ import torch
 from veracity.annotations import Entry
 from veracity.errors import Diagnostic, error_from_diagnostics, refuse
 from veracity.tracing import arrays, findings
+from veracity.tracing.again import ModuleCalls
 from veracity.tracing.flatten import flatten, rebuild
 from veracity.tracing.node import OutputMark, Pass, TracedNode, port_of, same_port
 
@@ -23,6 +24,7 @@ class Outputs:
     def __init__(self, session: Session) -> None:
         """Work for `session`."""
         self._session = session
+        self._unrecorded: dict[tuple[str, str], Any] = {}
 
     def output_tensors(
         self,
@@ -44,6 +46,8 @@ class Outputs:
                 raise refuse("VER0908", message, location=location, hints=(hint,))
             for entry in entries:
                 self._mark_outputs(node, running, entry, location)
+            if isinstance(node.again, ModuleCalls):
+                node.again = node.again.settle(entries)
             self._session.states.settle_buffers(node, running)
             self._keep_statics(node, running, statics, location)
             self._session.closing.close(node, running, export_with, backend_params, location)
@@ -109,6 +113,8 @@ class Outputs:
     ) -> torch.Tensor:
         """Return the tensor of an output, which must come from the inputs."""
         value = entry.value
+        if running.light and isinstance(value, numpy.ndarray | numpy.generic):
+            value = self._traced_at_last(node, entry)
         tensor = arrays.tensor_of(value) if arrays.is_traced(value) else value
         if not isinstance(tensor, torch.Tensor):
             kind = type(value).__name__
@@ -124,6 +130,16 @@ class Outputs:
             untraced = findings.problem("untraced", location, node.name, None, [entry.name])
             raise error_from_diagnostics([*reasons, untraced])
         return tensor
+
+    def _traced_at_last(self, node: TracedNode, entry: Entry) -> Any:
+        """Return an array that was computed while nothing is recorded, as a traced one.
+
+        It is kept until there is a new one: whoever reads it next must be seen to read it.
+        """
+        found = arrays.trace_array(numpy.asarray(entry.value))
+        self._session.recorder.share(arrays.tensor_of(found))
+        self._unrecorded[node.name, entry.name] = found
+        return found
 
     def _keep_statics(
         self, node: TracedNode, running: Pass, statics: list[Entry], location: str

@@ -8,6 +8,7 @@ import torch
 
 from veracity.errors import Diagnostic, error_from_diagnostics
 from veracity.tracing import findings, passes
+from veracity.tracing.again import Again
 from veracity.tracing.node import TracedNode
 from veracity.tracing.nodes import Edge, Node, Recording, Sample
 
@@ -78,11 +79,13 @@ def _node(session: Session, node: TracedNode, loops: set[tuple[str, str]]) -> No
         samples=[_sample(sample, kept) for sample in node.samples],
         location=node.location,
         traced=traced,
+        again=node.again if isinstance(node.again, Again) else None,
     )
 
 
 def _sample(sample: Sample, kept: list[str]) -> Sample:
-    return Sample({name: sample.inputs[name] for name in kept}, sample.outputs)
+    inputs = {name: sample.inputs[name] for name in kept}
+    return Sample(inputs, sample.outputs, sample.tick)
 
 
 def _edges(

@@ -41,7 +41,9 @@ class Session:
             snapshot=self._snapshot,
             array_from_tensor=self._hand_out_array,
             without_arrays=self._without_arrays,
+            without_scalars=self._without_scalars,
             array_class=arrays.TracedArray,
+            scalar_class=arrays.TracedScalar,
         )
         self.recorder = Recorder(hooks)
         self.modes = Modes(self.recorder)
@@ -50,7 +52,7 @@ class Session:
         self.escapes: dict[str, list[tuple[str, str, int]]] = {}
         self._threads = RecordedThreads(self.modes)
         self._patches = PatchSet(options.patching, self._is_traced_value)
-        self._undo = contextlib.ExitStack()
+        self.undo = contextlib.ExitStack()
         self._clock = 0
         self._thread = threading.get_ident()
         self._threads_seen: set[int] = set()
@@ -80,13 +82,13 @@ class Session:
             undo.callback(self._threads.remove)
             self.modes.install()
             undo.callback(self.modes.remove)
-            self._undo = undo.pop_all()
+            self.undo = undo.pop_all()
         self.log.note(f"recording `{self.options.name}`")
 
     def finish(self) -> None:
         """Restore the process."""
         self.recorder.finish()
-        self._undo.close()
+        self.undo.close()
 
     @contextlib.contextmanager
     def _unrecorded(self) -> Iterator[None]:
@@ -112,6 +114,14 @@ class Session:
             return arrays.plain(value)
         tensor = arrays.tensor_of(value)
         return tensor if self.recorder.is_traced(tensor) else arrays.plain(value)
+
+    @staticmethod
+    def _without_scalars(
+        args: tuple[Any, ...], kwargs: dict[str, Any] | None, as_numbers: bool
+    ) -> tuple[tuple[Any, ...], dict[str, Any] | None]:
+        change = arrays.numbers_for_scalars if as_numbers else arrays.tensors_for_scalars
+        changed, named = change(args, kwargs or {})
+        return changed, named or None
 
     def _is_traced_value(self, value: Any) -> bool:
         with self.modes.paused():
@@ -150,7 +160,13 @@ class Session:
         node.last_seen = self._clock
         light = not self._arm(node)
         sampled = node.completed < self.options.max_cached_io
-        return Pass(self.recorder.open(node.number, light), light, sampled or not light)
+        execution = self.recorder.open(node.number, light)
+        return Pass(execution, light, sampled or not light, self._tick(node))
+
+    def _tick(self, node: TracedNode) -> int:
+        """Return the tick of the pass that begins: ticks begin with the node that came first."""
+        first = next(iter(self.nodes.values()))
+        return node.completed if node is first else max(first.completed - 1, 0)
 
     def _arm(self, node: TracedNode) -> bool:
         """Say whether this pass is recorded in full, and switch the recorder on or off.

@@ -8,6 +8,7 @@ import torch
 
 from veracity.annotations import Entry, registered
 from veracity.errors import refuse
+from veracity.tracing.again import with_module
 from veracity.tracing.node import OutputMark, Pass, TracedNode, TrackedBuffer, port_of, same_port
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ class States:
             for path, tensor in list(model.named_buffers()):
                 if wanted is None or path in wanted:
                     self._follow(node, running, model, path, tensor, location)
+            if not node.finished:
+                node.again = with_module(node.again, self._session, model, running)
 
     def _follow(
         self,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from veracity.tracing import arrays
+from veracity.tracing import array_plain, arrays
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -31,13 +31,16 @@ class Surroundings:
             ("escaped", self._array_escaped),
             ("active", lambda: self._session.modes.installed),
             ("user_location", self._session.recorder.here),
+            ("watch", Watch(self._session)),
         ):
             undo.callback(setattr, arrays, name, getattr(arrays, name))
             setattr(arrays, name, hook)
         if self._session.options.global_patching:
+            self._watch_foreign_memory(undo)
             arrays.install_patches()
             undo.callback(arrays.remove_patches)
-            self._watch_foreign_memory(undo)
+            session = self._session
+            undo.enter_context(array_plain.listening(session.recorder, session.log.caution))
 
     def _watch_foreign_memory(self, undo: contextlib.ExitStack) -> None:
         """Know tensors on memory from outside; no mode sees them being made.
@@ -83,6 +86,44 @@ class Surroundings:
     def _array_escaped(self, tensor: torch.Tensor, how: str) -> None:
         with self._session.modes.paused():
             self._session.recorder.escape(tensor, how, 0)
+
+
+class Watch(arrays.Watch):
+    """What arrays ask the recorder of a session."""
+
+    def __init__(self, session: Session) -> None:
+        """Answer for `session`."""
+        self._recorder: Any = session.recorder
+        self._paused = session.modes.paused
+
+    def has_open(self) -> bool:
+        """Whether a node is open."""
+        return bool(self._recorder.has_open())
+
+    def follows(self, tensor: torch.Tensor) -> bool:
+        """Whether an open node reaches the memory of a tensor."""
+        with self._paused():
+            return bool(self._recorder.is_traced(tensor))
+
+    def reaches(self, tensor: torch.Tensor) -> bool:
+        """Whether any node, open or not, reaches the memory of a tensor."""
+        with self._paused():
+            return bool(self._recorder.is_traced(tensor) or self._recorder.is_derived(tensor))
+
+    def writes(self, tensor: torch.Tensor) -> int:
+        """Count the recorded writes into the memory of a tensor."""
+        with self._paused():
+            return int(self._recorder.write_count(tensor))
+
+    def share(self, tensor: torch.Tensor) -> None:
+        """Make known that plain arrays show the memory of a tensor."""
+        with self._paused():
+            self._recorder.remember([tensor])
+            self._recorder.share(tensor)
+
+    def reach_plain(self, reached: bool) -> None:
+        """Say whether plain arrays may hold traced values."""
+        self._recorder.set_plain_memory_reached(reached)
 
 
 def _kinds_of(base: type) -> set[type]:

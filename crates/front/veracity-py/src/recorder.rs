@@ -7,6 +7,7 @@ mod arguments;
 mod call;
 mod constants;
 mod operations;
+mod plain_arrays;
 mod sites;
 mod slices;
 mod storages;
@@ -74,8 +75,12 @@ struct Torch {
     array_from_tensor: Py<PyAny>,
     /// Arguments in which recording arrays are what torch knows: tensors, or plain arrays.
     without_arrays: Py<PyAny>,
+    /// Positional and named arguments in which recording scalars are tensors, or numbers.
+    without_scalars: Py<PyAny>,
     /// The class of recording arrays.
     array_class: Py<PyAny>,
+    /// The class of recording scalars.
+    scalar_class: Py<PyAny>,
 }
 
 /// Records calls; see `veracity.tracing.modes` for how it is called.
@@ -97,7 +102,8 @@ fn origin_to_python(origin: Origin) -> PyOrigin {
 #[pymethods]
 impl Recorder {
     /// `hooks` has `classify(func, number)`, `owner_of_file(name)`, `snapshot(tensor)`,
-    /// `array_from_tensor(tensor, array)`, `without_arrays(arguments)` and `array_class`.
+    /// `array_from_tensor(tensor, array)`, `without_arrays(arguments)`,
+    /// `without_scalars(args, kwargs, as_numbers)`, `array_class` and `scalar_class`.
     #[new]
     fn new(py: Python<'_>, hooks: &Bound<'_, PyAny>) -> PyResult<Self> {
         let torch = py.import("torch")?;
@@ -131,7 +137,9 @@ impl Recorder {
                 snapshot: hooks.getattr("snapshot")?.unbind(),
                 array_from_tensor: hooks.getattr("array_from_tensor")?.unbind(),
                 without_arrays: hooks.getattr("without_arrays")?.unbind(),
+                without_scalars: hooks.getattr("without_scalars")?.unbind(),
                 array_class: hooks.getattr("array_class")?.unbind(),
+                scalar_class: hooks.getattr("scalar_class")?.unbind(),
             },
         })
     }
@@ -336,6 +344,29 @@ impl Recorder {
         let mut state = self.lock(tensor.py());
         let state = &mut *state;
         state.storages.share(&mut state.tape, tensor)
+    }
+
+    /// Lets a listener hear what traced values do to plain arrays; see `plain_arrays.rs`.
+    #[expect(clippy::unused_self, reason = "a method of the recorder in Python")]
+    fn listen_to_plain_arrays(
+        &self,
+        listener: &Bound<'_, PyAny>,
+        classes: &Bound<'_, PyList>,
+        ufuncs: &Bound<'_, PyList>,
+    ) -> PyResult<()> {
+        plain_arrays::listen(listener, classes, ufuncs)
+    }
+
+    /// Ends `listen_to_plain_arrays`.
+    #[expect(clippy::unused_self, reason = "a method of the recorder in Python")]
+    fn leave_plain_arrays_alone(&self, py: Python<'_>) {
+        plain_arrays::stop(py);
+    }
+
+    /// Says whether plain arrays may hold traced values.
+    #[expect(clippy::unused_self, reason = "a method of the recorder in Python")]
+    fn set_plain_memory_reached(&self, reached: bool) {
+        plain_arrays::set_reached(reached);
     }
 
     /// `(edges, problems, order)` of all nodes; see `slices.rs`.

@@ -24,6 +24,9 @@ pub struct Call<'a> {
     /// The read of which the written tensor, or else the first output, is a plain copy: `clone`,
     /// `contiguous`, `copy_`, `x[:] = y`.
     pub identity: Option<usize>,
+    /// The part of its one written tensor that the call writes, when it is not all of it and the front
+    /// knows which: `x[0] = y`.
+    pub part: Option<ViewId>,
     /// Whether the call replaces every element of what it writes without looking at the old ones:
     /// `copy_`, `fill_`, `x[:] = y`, `out=`. When in doubt, false.
     pub overwrites: bool,

@@ -51,6 +51,16 @@ pub(crate) struct Published {
     pub(crate) stretch: u32,
 }
 
+/// What a view is a plain copy of, valid while the storage is not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Copied {
+    pub(crate) source: ViewId,
+    /// The write count of the source's storage when it was copied.
+    pub(crate) source_count: u32,
+    /// The storage's write count at which it holds.
+    pub(crate) count: u32,
+}
+
 /// What is known about a storage.
 #[derive(Debug)]
 pub(crate) struct Storage {
@@ -67,6 +77,8 @@ pub(crate) struct Storage {
     pub(crate) made_by: SmallVec<[EventId; 1]>,
     /// Events that wrote it.
     pub(crate) written_by: Vec<EventId>,
+    /// Views that are an output or a plain copy of something, or were.
+    known: SmallVec<[ViewId; 2]>,
     views: SmallVec<[ViewId; 2]>,
 }
 
@@ -77,6 +89,7 @@ pub(crate) struct View {
     pub(crate) geometry: Geometry,
     pub(crate) ragged: bool,
     pub(crate) published: Option<Published>,
+    copied: Option<Copied>,
     /// Events that gave it back, and as which output.
     pub(crate) produced_by: SmallVec<[(EventId, u32); 1]>,
 }
@@ -100,6 +113,7 @@ impl Memory {
             ragged: false,
             made_by: SmallVec::new(),
             written_by: Vec::new(),
+            known: SmallVec::new(),
             views: SmallVec::new(),
         }))
     }
@@ -116,6 +130,7 @@ impl Memory {
             geometry: geometry.clone(),
             ragged: false,
             published: None,
+            copied: None,
             produced_by: SmallVec::new(),
         }));
         self.numbers.insert(key, view);
@@ -208,6 +223,52 @@ impl Memory {
     pub(crate) fn publish(&mut self, view: ViewId, published: Published) {
         let count = self.under(view).count;
         self.view_mut(view).published = Some(Published { count, ..published });
+        self.know(view);
+    }
+
+    /// What a view is a plain copy of, while that holds.
+    pub(crate) fn copied(&self, view: ViewId) -> Option<Copied> {
+        let record = self.view(view);
+        record.copied.filter(|copied| copied.count == self.storage(record.storage).count)
+    }
+
+    /// Notes that a view is a plain copy of another, which has not been written since that count.
+    pub(crate) fn copy(&mut self, view: ViewId, source: ViewId, source_count: u32) {
+        let count = self.under(view).count;
+        self.view_mut(view).copied = Some(Copied { source, source_count, count });
+        self.know(view);
+    }
+
+    /// A copy means nothing once the executions are over that may mark its source.
+    pub(crate) fn forget_copy(&mut self, view: ViewId) {
+        self.view_mut(view).copied = None;
+    }
+
+    fn know(&mut self, view: ViewId) {
+        let known = &mut self.storage_mut(self.storage_of(view)).known;
+        if !known.contains(&view) {
+            known.push(view);
+        }
+    }
+
+    /// Counts a write to these parts of a storage. What lies apart from all of them is what it was.
+    pub(crate) fn count_write(&mut self, storage: StorageId, parts: &[ViewId]) {
+        let before = self.storage(storage).count;
+        let after = before + 1;
+        let mut known = std::mem::take(&mut self.storage_mut(storage).known);
+        known.retain(|view| parts.iter().all(|part| !self.overlaps(*part, *view)));
+        for view in &known {
+            let record = self.view_mut(*view);
+            if let Some(published) = record.published.as_mut().filter(|held| held.count == before) {
+                published.count = after;
+            }
+            if let Some(copied) = record.copied.as_mut().filter(|held| held.count == before) {
+                copied.count = after;
+            }
+        }
+        let record = self.storage_mut(storage);
+        record.known = known;
+        record.count = after;
     }
 }
 

@@ -271,6 +271,7 @@ mod tests {
                 outputs: &[output],
                 ragged: false,
                 identity: None,
+                part: None,
                 overwrites: false,
                 may_alias: false,
                 blind: false,

@@ -10,7 +10,7 @@ mod calls;
 use smallvec::SmallVec;
 
 use crate::edges::{Graph, History, Observation};
-use crate::execution::{Execution, Mark, OutputMark, Taint, Time};
+use crate::execution::{Execution, Mark, OutputMark, Read, Taint, Time};
 use crate::geometry::Geometry;
 use crate::ids::{EventId, ExecutionId, NodeId, PortId, SiteId, StorageId, ViewId};
 use crate::log::Log;
@@ -31,6 +31,8 @@ pub struct Tape {
     open: Vec<(ExecutionId, Execution)>,
     /// Storages and views on which the log has left its events.
     logged: Vec<ViewId>,
+    /// Plain copies of values that may become outputs, made while executions are open.
+    copies: Vec<ViewId>,
     /// Storages whose memory is gone while somebody may still need the record.
     forgotten: Vec<StorageId>,
     /// Counts the stretches of seen calls.
@@ -252,8 +254,21 @@ impl Tape {
                 let published = Published { origin, count, light, stretch };
                 self.memory.publish(view, published);
             }
+            self.publish_copies(&output.read, ended, number, output.port);
         }
         number
+    }
+
+    /// What was copied from an output before it was marked, and not written since, is that output.
+    fn publish_copies(&mut self, read: &Read, ended: &Execution, execution: u32, port: PortId) {
+        let origin = Origin { node: ended.node, execution, port };
+        for copy in self.copies.clone() {
+            let of = self.memory.copied(copy).filter(|_| self.memory.published(copy).is_none());
+            if of.is_some_and(|of| (of.source, of.source_count) == (read.view, read.count)) {
+                let (light, stretch) = (ended.light, self.stretch);
+                self.memory.publish(copy, Published { origin, count: 0, light, stretch });
+            }
+        }
     }
 
     /// Drops what no open execution needs; gives the first event that is kept.
@@ -274,6 +289,9 @@ impl Tape {
         let until = until.unwrap_or_else(|| self.log.next());
         self.log.release(until);
         if self.open.is_empty() {
+            for copy in std::mem::take(&mut self.copies) {
+                self.memory.forget_copy(copy);
+            }
             for storage in std::mem::take(&mut self.forgotten) {
                 self.memory.remove(storage);
             }

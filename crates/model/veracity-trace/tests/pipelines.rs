@@ -31,13 +31,26 @@ fn edge(source: NodeId, target: NodeId, delay: u32) -> Edge {
     Edge { source: (source, OUT), target: (target, IN), delay }
 }
 
+/// Assigns an output to a part of a larger buffer; gives the buffer and the part.
+fn assign(script: &mut Script, out: ViewId) -> (ViewId, ViewId) {
+    let old = script.old();
+    let buffer = script.tape.view(script.storage(old), &row(0, 24));
+    let part = script.tape.view(script.storage(old), &row(8, 8));
+    script.tell(&[buffer, out], &[0], &[], |call| {
+        call.identity = Some(1);
+        call.part = Some(part);
+    });
+    (buffer, part)
+}
+
 /// Does something with an output; gives the tensor to look at.
 type Plot = fn(&mut Script, ViewId) -> ViewId;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn an_origin_holds_until_the_memory_is_written() {
     let origin = Some(Origin { node: A, execution: 0, port: OUT });
-    let cases: [(&str, Plot, bool); 9] = [
+    let cases: [(&str, Plot, bool); 13] = [
         ("the output", |_, out| out, true),
         (
             "the output after a write",
@@ -93,6 +106,28 @@ fn an_origin_holds_until_the_memory_is_written() {
             },
             false,
         ),
+        ("a part that it was assigned to", |script, out| assign(script, out).1, true),
+        ("a buffer that it was assigned to a part of", |script, out| assign(script, out).0, false),
+        (
+            "a part that it was assigned to, after a write beside it",
+            |script, out| {
+                let (buffer, part) = assign(script, out);
+                let beside = script.tape.view(script.storage(buffer), &row(0, 8));
+                script.write(&[beside]);
+                part
+            },
+            true,
+        ),
+        (
+            "a part that it was assigned to, after a write that touches it",
+            |script, out| {
+                let (buffer, part) = assign(script, out);
+                let across = script.tape.view(script.storage(buffer), &row(0, 9));
+                script.tell(&[buffer], &[0], &[], |call| call.part = Some(across));
+                part
+            },
+            false,
+        ),
         ("a computed value", |script, out| script.compute(&[out]), false),
     ];
     for (name, plot, holds) in cases {
@@ -125,6 +160,43 @@ fn an_output_is_the_value_at_its_mark() {
     script.write(&[out]);
     script.tape.close(execution);
     assert_eq!(script.tape.origin(out), None, "the memory has another value by now");
+}
+
+/// Does something with an output and a copy of it.
+type Happening = fn(&mut Script, ViewId, ViewId);
+
+#[test]
+fn a_copy_is_the_output_even_when_it_was_made_before_the_mark() {
+    let cases: [(&str, Happening, bool); 3] = [
+        ("nothing", |_, _, _| (), true),
+        (
+            "the copy is written",
+            |script, _, copy| {
+                script.write(&[copy]);
+            },
+            false,
+        ),
+        (
+            "the output is written before its mark",
+            |script, out, _| {
+                script.write(&[out]);
+            },
+            false,
+        ),
+    ];
+    for (name, happens, holds) in cases {
+        let mut script = Script::default();
+        let (x, buffer) = (script.old(), script.old());
+        let execution = script.tape.open(A, false);
+        script.tape.mark_input(execution, IN, x);
+        let out = script.compute(&[x]);
+        script.copy(buffer, out);
+        happens(&mut script, out, buffer);
+        script.tape.mark_output(execution, OUT, out, LINE);
+        script.tape.close(execution);
+        let origin = Some(Origin { node: A, execution: 0, port: OUT });
+        assert_eq!(script.tape.origin(buffer), origin.filter(|_| holds), "{name}");
+    }
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyList, PySlice, PyTuple};
 use veracity::trace::{Birth, Call, SiteId, ViewId};
 
 use super::arguments::{Argument, Arguments, PathPart, Root, tensors_of_result};
@@ -59,8 +60,35 @@ impl Recorder {
         if BUSY.get() > 0 || self.left_to_dispatch(func)? {
             return func.call(args, kwargs);
         }
+        if self.holds_scalar(args, kwargs) && !self.lock(py).operations.get(func)?.get().indexes() {
+            return self.call_with_scalars(func, args, kwargs);
+        }
         let _held = self.hold_net_back(py)?;
         self.record(func, args, kwargs, true)
+    }
+
+    /// A call with recording scalars, which are tensors to torch, or numbers where it insists. What
+    /// makes tensors of them is recorded, so the dispatch mode must not look away yet.
+    fn call_with_scalars<'py>(
+        &self,
+        func: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = func.py();
+        let known = |as_numbers: bool| {
+            let found = self.torch.without_scalars.bind(py).call1((args, kwargs, as_numbers))?;
+            found.extract::<(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>)>()
+        };
+        let (tensors, named) = known(false)?;
+        match self.handle_call(func, &tensors, named.as_ref()) {
+            // torch looks at its arguments first: nothing has run yet.
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+                let (numbers, named) = known(true)?;
+                self.handle_call(func, &numbers, named.as_ref())
+            }
+            result => result,
+        }
     }
 
     fn left_to_dispatch(&self, func: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -136,11 +164,22 @@ impl Recorder {
             Ok(items) => items.iter().any(|item| is_array(&item)),
             Err(_) => is_array(&value),
         };
-        let indexes = matches!(operation.name.as_str(), "__getitem__" | "__setitem__");
-        if !indexes || !args.iter().skip(1).any(holds_array) {
+        if !operation.indexes() || !args.iter().skip(1).any(holds_array) {
             return Ok(args.clone());
         }
         Ok(self.torch.without_arrays.bind(py).call1((args,))?.cast_into()?)
+    }
+
+    fn holds_scalar(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> bool {
+        let class = self.torch.scalar_class.as_ptr();
+        let is_scalar = |value: &Bound<'_, PyAny>| value.get_type().as_ptr() == class;
+        let holds = |value: &Bound<'_, PyAny>| {
+            is_scalar(value)
+                || value.cast_exact::<PyTuple>().is_ok_and(|all| all.iter().any(|v| is_scalar(&v)))
+                || value.cast_exact::<PyList>().is_ok_and(|all| all.iter().any(|v| is_scalar(&v)))
+        };
+        args.iter().any(|value| holds(&value))
+            || kwargs.is_some_and(|named| named.iter().any(|(_, value)| holds(&value)))
     }
 
     /// Records a call whose result is already there.
@@ -314,6 +353,7 @@ impl Recorder {
             .iter()
             .map(|view| state.tape.write_count(state.tape.geometry(*view).0))
             .collect();
+        let part = state.written_part(py, operation, &pending)?;
         let recorded = state.tape.call(&Call {
             op: veracity::trace::OpId(operation.number),
             site,
@@ -322,7 +362,8 @@ impl Recorder {
             writes: &pending.writes,
             outputs: &outputs,
             ragged: operation.ragged || is_sized_by_data(operation, &pending),
-            identity: identity_source(operation, &pending),
+            identity: identity_source(operation, &pending, part.is_some()),
+            part,
             may_alias: operation.may_alias,
             overwrites: overwrites(operation, &pending),
             blind: pending.random,
@@ -379,6 +420,26 @@ impl State {
             pending.writes.push(index);
         }
         Ok(())
+    }
+
+    /// The part that an assignment writes, when its key has only numbers and slices in it.
+    fn written_part(
+        &mut self,
+        py: Python<'_>,
+        operation: &Operation,
+        pending: &Pending<'_>,
+    ) -> PyResult<Option<ViewId>> {
+        let is_assignment = operation.name == "__setitem__" && pending.writes == [0];
+        let Some(key) = pending.arguments.positional.get(1).filter(|_| is_assignment) else {
+            return Ok(None);
+        };
+        let Some(key) = basic_key(py, key)?.filter(|_| !is_everything(key)) else {
+            return Ok(None);
+        };
+        // What torch cannot show, such as a part of a sparse tensor, stays unknown.
+        let Ok(part) = pending.arguments.tensors[0].get_item(key) else { return Ok(None) };
+        let Ok(part) = self.view(&part, Birth::Unseen) else { return Ok(None) };
+        Ok(same_storage(self, part, pending.views[0]).then_some(part))
     }
 
     /// Memory that torch hands to itself is found again; what others make of it is not seen.
@@ -540,19 +601,51 @@ fn overwrites(operation: &Operation, pending: &Pending<'_>) -> bool {
 }
 
 /// The tensor that the result, or the written memory, is a plain copy of.
-fn identity_source(operation: &Operation, pending: &Pending<'_>) -> Option<usize> {
+fn identity_source(operation: &Operation, pending: &Pending<'_>, in_part: bool) -> Option<usize> {
     if !operation.identity || pending.views.is_empty() {
         return None;
     }
     if operation.name == "__setitem__" {
         let key = pending.arguments.positional.get(1)?;
-        return is_everything(key).then(|| pending.views.len() - 1).filter(|index| *index > 0);
+        let copies = in_part || is_everything(key);
+        return copies.then(|| pending.views.len() - 1).filter(|index| *index > 0);
     }
     if pending.writes.is_empty() {
         Some(0)
     } else {
         Some(pending.views.len() - 1).filter(|index| *index > 0)
     }
+}
+
+/// A key that shows a part of a tensor, as Python has it; none for one that picks elements.
+fn basic_key<'py>(py: Python<'py>, key: &Argument) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let is_basic = |item: &Bound<'py, PyAny>| {
+        item.is_exact_instance_of::<PyInt>()
+            || item.is_exact_instance_of::<PySlice>()
+            || item.is_none()
+            || item.is(py.Ellipsis())
+    };
+    let items: Vec<Bound<'py, PyAny>> = match key {
+        Argument::Literal(key) => match key.bind(py).cast_exact::<PyTuple>() {
+            Ok(items) => items.iter().collect(),
+            Err(_) => vec![key.bind(py).clone()],
+        },
+        Argument::Tuple(None, items) => {
+            let literal = |item: &Argument| match item {
+                Argument::Literal(item) => Some(item.bind(py).clone()),
+                _ => None,
+            };
+            match items.iter().map(literal).collect() {
+                Some(items) => items,
+                None => return Ok(None),
+            }
+        }
+        _ => return Ok(None),
+    };
+    if !items.iter().all(is_basic) {
+        return Ok(None);
+    }
+    Ok(Some(PyTuple::new(py, items)?.into_any()))
 }
 
 /// `x[:]` and `x[...]`.

@@ -112,6 +112,13 @@ impl Operation {
     }
 }
 
+impl Operation {
+    /// Whether its arguments after the first say where to read or write.
+    pub(super) fn indexes(&self) -> bool {
+        matches!(self.name.as_str(), "__getitem__" | "__setitem__")
+    }
+}
+
 /// Every function seen so far with its operation.
 pub(super) struct Operations {
     known: Py<PyDict>,

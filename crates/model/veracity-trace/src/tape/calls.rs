@@ -44,12 +44,13 @@ impl Tape {
         let ragged = (call.ragged && !taint.is_empty())
             || call.reads.iter().any(|read| self.is_ragged(*read));
         let carried = call.identity.and_then(|read| self.memory.published(call.reads[read]));
+        let before = call.identity.map_or(0, |read| self.memory.under(call.reads[read]).count);
         let recorded =
             if taint.is_empty() { Recorded::default() } else { self.record(call, &taint) };
         self.apply_writes(call, &taint, &nodes);
         self.apply_outputs(call, &taint, &nodes, ragged);
-        if let (Some(published), Some(read)) = (carried, call.identity) {
-            self.carry(call, read, published);
+        if let Some(read) = call.identity {
+            self.carry(call, read, before, carried, !taint.is_empty());
         }
         recorded
     }
@@ -145,7 +146,8 @@ impl Tape {
             let id = self.memory.storage_of(view);
             if !counted.contains(&id) {
                 counted.push(id);
-                self.memory.storage_mut(id).count += 1;
+                let parts = self.written_parts(call, id);
+                self.memory.count_write(id, &parts);
                 self.reach(id, taint);
             }
             if call.overwrites {
@@ -153,9 +155,16 @@ impl Tape {
             }
             let site = self.computed_at(call);
             for node in nodes {
-                self.memory.derive(view, *node, site);
+                self.memory.derive(call.part.unwrap_or(view), *node, site);
             }
         }
+    }
+
+    /// What a call writes of a storage.
+    fn written_parts(&self, call: &Call<'_>, storage: StorageId) -> SmallVec<[ViewId; 2]> {
+        let written = call.writes.iter().map(|written| call.reads[*written]);
+        let on_storage = written.filter(|view| self.memory.storage_of(*view) == storage);
+        on_storage.map(|view| call.part.unwrap_or(view)).collect()
     }
 
     fn apply_outputs(&mut self, call: &Call<'_>, taint: &Taint, nodes: &[NodeId], ragged: bool) {
@@ -182,14 +191,34 @@ impl Tape {
         piece.map_or(call.site, |piece| piece.site)
     }
 
-    /// A plain copy of an output is that output.
-    fn carry(&mut self, call: &Call<'_>, read: usize, published: Published) {
-        let written = call.writes.first().map(|written| &call.reads[*written]);
-        let Some(copy) = written.or(call.outputs.first()).copied() else { return };
-        let (source, copied) = (self.memory.view(call.reads[read]), self.memory.view(copy));
-        let (source, copied) = (&source.geometry, &copied.geometry);
-        if source.sizes == copied.sizes && source.element == copied.element {
-            self.memory.publish(copy, published);
+    /// A plain copy of an output is that output. Of something that may still be marked as an output
+    /// it is noted.
+    fn carry(
+        &mut self,
+        call: &Call<'_>,
+        read: usize,
+        count: u32,
+        published: Option<Published>,
+        traced: bool,
+    ) {
+        let written = call.writes.first().map(|written| call.reads[*written]);
+        let Some(copy) = call.part.or(written).or(call.outputs.first().copied()) else { return };
+        let original = call.reads[read];
+        let (source, copied) = (self.memory.view(original), self.memory.view(copy));
+        let (from, to) = (&source.geometry, &copied.geometry);
+        if from.sizes != to.sizes || from.element != to.element || original == copy {
+            return;
+        }
+        match published {
+            Some(published) => self.memory.publish(copy, published),
+            None if traced && source.storage != copied.storage => {
+                let first = self.memory.copied(original);
+                let (source, count) =
+                    first.map_or((original, count), |first| (first.source, first.source_count));
+                self.memory.copy(copy, source, count);
+                self.copies.push(copy);
+            }
+            None => {}
         }
     }
 

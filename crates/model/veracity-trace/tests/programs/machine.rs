@@ -277,6 +277,7 @@ impl Machine {
             outputs: &shown,
             ragged: false,
             identity: copies,
+            part: None,
             overwrites,
             may_alias: op == Op::Layout,
             blind: false,

@@ -59,6 +59,7 @@ impl Script {
             outputs,
             ragged: false,
             identity: None,
+            part: None,
             overwrites: false,
             may_alias: false,
             blind: false,
