@@ -13,6 +13,7 @@ from pathlib import Path
 
 import chains
 import footprint
+import proof
 import tensors
 import tracing
 from table import Row, render
@@ -28,6 +29,7 @@ def main() -> int:
             ("comparing 64M float32 pairs", tensors.measure),
             ("footprint", footprint.measure),
             ("tracing and exporting against LEAPP", tracing.measure),
+            ("proving against LEAPP and against bare running", proof.measure),
         ):
             print(f"measuring: {title}", file=sys.stderr, flush=True)
             rows += measure(folder)

@@ -119,10 +119,9 @@ def test_only_onnx_renames_a_name_on_both_sides(
     assert torch.equal(values[f"count/{given}"], row(5, 7))
     samples = safetensors.torch.load_file(tmp_path / "b/b_samples.safetensors")
     assert sorted(samples) == [
-        "0/count/in/step",
-        f"0/count/in/{given}",
-        "0/count/out/shown",
-        f"0/count/out/{taken}",
+        f"{kind}/count/{port}"
+        for kind in ("fresh", "recorded")
+        for port in ("in/step", f"in/{given}", "out/shown", f"out/{taken}")
     ]
     assert found["veracity"]["samples"] == "b_samples.safetensors"
 
@@ -274,8 +273,11 @@ def test_a_node_that_is_not_traced_stays_connected_and_is_told_as_unchecked(
     result = compile_recording(made)
     assert result == {"a": True, "b": True}
     assert [(one.code, one.message) for one in result.diagnostics] == [  # type: ignore[union-attr]
-        ("VER1006", "node 'b' has no model: nothing was checked")
+        ("VER1006", "node 'b' has no model: nothing was checked"),
+        ("VER1110", 'the bundle was not run over time: node "b" has no model'),
     ]
+    assert result.proof.nodes == {"a": "proved", "b": "not_comparable"}  # type: ignore[union-attr]
+    assert result.proof.verdict == "not_comparable"  # type: ignore[union-attr]
     found = description(made.folder)
     assert found["models"]["b"]["parameters"]["backend"] is None
     assert found["pipeline"]["data_flow"] == {"a/y": ["b/x"]}
@@ -522,7 +524,7 @@ def test_strict_refuses_what_failed_after_the_bundle_was_written(tmp_path: Path)
     assert [one.code for one in found.value.diagnostics] == ["VER1005", "VER1005"]
     assert "bad/y sample 0: 2 of 2 values" in found.value.diagnostics[1].message
     assert verify(made.folder)["sound"]
-    assert "proof" not in description(made.folder)["veracity"]
+    assert description(made.folder)["veracity"]["proof"] == "proof.json"
     assert compile_recording(made, strict=False) == {"good": True, "bad": False}
 
 
@@ -607,7 +609,7 @@ def test_a_bundle_replaces_an_older_one_whole(tmp_path: Path) -> None:
     compile_recording(made)
     compile_recording(recording(tmp_path / "b", [scale("new", 2)]))
     files = sorted(path.name for path in (tmp_path / "b").iterdir())
-    assert files == ["b.yaml", "b_samples.safetensors", "log.txt", "new.pt"]
+    assert files == ["b.yaml", "b_samples.safetensors", "log.txt", "new.pt", "proof.json"]
 
 
 # --- the log -----------------------------------------------------------------------------------
@@ -624,7 +626,7 @@ def test_the_log_has_statistics_and_the_outcome(tmp_path: Path) -> None:
         "Dangling outputs: 2",
         "Internal connections: 2",
         "Total edges: 6",
-        "[PASS] count passed validation (1 examples)",
+        "[PASS] count passed validation (9 examples)",
         "3 of 3 models passed validation",
     ):
         assert line in text
@@ -634,7 +636,7 @@ def test_the_log_has_statistics_and_the_outcome(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verbose", [False, True])
-def test_the_console_gets_one_summary_on_stderr_or_everything(
+def test_the_console_gets_the_proof_and_a_summary_on_stderr_or_everything(
     verbose: bool, tmp_path: Path
 ) -> None:
     code = f"""
@@ -652,7 +654,8 @@ compile_recording(recording(Path({str(tmp_path / "b")!r}), [node], verbose={verb
     assert done.stdout == ""
     lines = done.stderr.strip().splitlines()
     assert lines[-1].startswith("veracity: INFO: b: 1 nodes, 1 models in ")
-    assert (len(lines) == 1) != verbose
+    assert lines[-2] == "1 proved, 0 disproved, 0 not comparable"
+    assert lines[0].startswith("veracity: INFO: proof of b") != verbose
 
 
 def test_an_application_that_logs_gets_the_records_once(
@@ -661,6 +664,6 @@ def test_an_application_that_logs_gets_the_records_once(
     caplog.set_level(logging.INFO)
     made = recording(tmp_path / "b", [wrong()])
     compile_recording(made, strict=False)
-    errors = [record for record in caplog.records if "Mismatch detected" in record.message]
+    errors = [record for record in caplog.records if "1 disproved" in record.message]
     assert [record.levelname for record in errors] == ["ERROR"]
     assert logging.getLogger("veracity.export").handlers == []

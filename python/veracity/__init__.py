@@ -18,6 +18,7 @@ from veracity.errors import (
     ExportError,
     ExportOptionError,
     InputError,
+    ProofError,
     TraceError,
     VeracityError,
 )
@@ -25,7 +26,9 @@ from veracity.inference import InferenceManager
 from veracity.kinds import InputKindEnum, OutputKindEnum
 from veracity.leapp import install_as_leapp
 from veracity.lifecycle import compile_graph, session, start, stop
+from veracity.parity import ParityResult, parity
 from veracity.ports import InferencePort
+from veracity.proof import ProofResult, check, seal
 from veracity.semantics import GraphConfigs, TemporalAxis, TensorSemantics
 from veracity.tracing.patches import FunctionPatch
 
@@ -46,14 +49,20 @@ __all__ = [
     "InputError",
     "InputKindEnum",
     "OutputKindEnum",
+    "ParityResult",
+    "ProofError",
+    "ProofResult",
     "TemporalAxis",
     "TensorSemantics",
     "TraceError",
     "VeracityError",
     "__version__",
     "annotate",
+    "check",
     "compile_graph",
     "install_as_leapp",
+    "parity",
+    "seal",
     "session",
     "start",
     "stop",

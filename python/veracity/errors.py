@@ -86,6 +86,10 @@ class ExportOptionError(ExportError, ValueError):
     """An export backend, or an option of it, is not known."""
 
 
+class ProofError(VeracityError, RuntimeError):
+    """A bundle is not proved, or its proof cannot be used."""
+
+
 _KINDS_BY_NUMBER: dict[int, type[VeracityError]] = {
     1: BundleNotFoundError,
     209: BundleNotFoundError,
@@ -95,6 +99,7 @@ _KINDS_BY_NUMBER: dict[int, type[VeracityError]] = {
     1002: ExportOptionError,
     1003: ExportOptionError,
     1007: ExportOptionError,
+    1112: CompareError,
 }
 _KINDS_BY_HUNDRED: dict[int, type[VeracityError]] = {
     6: EngineError,
@@ -102,6 +107,7 @@ _KINDS_BY_HUNDRED: dict[int, type[VeracityError]] = {
     8: CompareError,
     9: TraceError,
     10: ExportError,
+    11: ProofError,
 }
 
 

@@ -43,15 +43,18 @@ class InferenceManager:
         device: str = "auto",
         threads: int = 1,
         fuse: bool = False,
+        require_proof: bool = False,
     ) -> None:
         """Load a bundle.
 
         Args:
             model_path: The bundle's YAML file, or its folder.
             engine: What runs ONNX models: `"auto"`, `"ort"`, `"embedded"`; `"torch"` refuses them.
+                TorchScript runs in torch; pt2 in the torch of this Python, which is imported then.
             device: `"auto"`, `"cpu"`, `"cuda"` or `"cuda:N"`.
             threads: Threads inside one operator. More than 1 rarely helps small models.
             fuse: Merge neighbouring ONNX nodes when that is shown to change no output.
+            require_proof: Refuse a bundle whose proof is missing, stale or not positive.
         """
         self._pipeline = Pipeline(
             Path(model_path),
@@ -59,7 +62,8 @@ class InferenceManager:
             device=device,
             threads=threads,
             fuse=fuse,
-            site_packages=_site_packages(),
+            require_proof=require_proof,
+            site_packages=site_packages(),
         )
         self.warnings: list[Diagnostic] = self._pipeline.warnings
         spec = json.loads(self._pipeline.spec_json)
@@ -205,7 +209,7 @@ def _configs(configs: Mapping[str, Any]) -> dict[str, Any]:
     return ({} if frequency is None else {"frequency": frequency}) | dict(configs["extra"])
 
 
-def _site_packages() -> list[Path]:
+def site_packages() -> list[Path]:
     """Return the folders that hold the engines' packages, without importing them."""
     specs = (importlib.util.find_spec(name) for name in ("onnxruntime", "torch"))
     origins = (Path(spec.origin) for spec in specs if spec is not None and spec.origin)

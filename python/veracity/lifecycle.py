@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from veracity import _current
@@ -89,8 +89,13 @@ def compile_graph(
     atol: float = 1e-5,
     strict: bool = True,
     graph_configs: GraphConfigs | None = None,
+    *,
+    equal_nan: bool = False,
+    tolerance: str | None = None,
+    tolerances: Mapping[str, Mapping[str, float]] | None = None,
+    fresh_inputs: bool = True,
 ) -> CompileResult | bool:
-    """Export what was recorded, write the bundle, and check every model against every sample.
+    """Export what was recorded, write the bundle, and prove it: each model, and all over time.
 
     Args:
         visualize: Draw the graph, where a renderer is at hand.
@@ -99,11 +104,17 @@ def compile_graph(
         dry_run: Describe the graph without exporting models.
         rtol: Relative tolerance of the check.
         atol: Absolute tolerance of the check.
-        strict: Raise when a model is wrong.
+        strict: Raise when a model, or the bundle over time, is wrong.
         graph_configs: Settings of the pipeline as a whole.
+        equal_nan: Whether NaN equals NaN. Equal infinities always pass.
+        tolerance: `"auto"` derives a tolerance for each output from its dtype, the longest
+            reduction and a run in float64, in place of `rtol` and `atol`.
+        tolerances: Tolerances of single outputs, `{"node/port": dict(atol=..., rtol=...)}`.
+        fresh_inputs: Check on values that were not recorded, too. Runs decorated functions and
+            modules again; switch it off for code that must not be.
 
     Returns:
-        `{node: True or False}` with `.diagnostics`; `True` when nothing was validated.
+        `{node: True or False}` with `.diagnostics` and `.proof`; `True` when nothing was validated.
     """
     from veracity.export.compile import compile_recording
     from veracity.tracing.recording import recording_of
@@ -129,6 +140,10 @@ def compile_graph(
         atol=atol,
         strict=strict,
         graph_configs=graph_configs,
+        equal_nan=equal_nan,
+        tolerance=tolerance,
+        tolerances=tolerances,
+        fresh_inputs=fresh_inputs,
     )
 
 

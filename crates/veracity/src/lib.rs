@@ -8,6 +8,7 @@
 
 pub mod compare;
 mod draft;
+pub mod drift;
 mod engines;
 mod inspect;
 pub mod proof;

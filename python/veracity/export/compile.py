@@ -1,8 +1,9 @@
-"""From a recording to a bundle: wire, export, check, write, tell.
+"""From a recording to a bundle: wire, export, check, write, run, tell.
 
 The models are made in a folder of their own, checked there, and then become the bundle in one
-step; a failure on the way leaves what was there before. A bundle whose models do not pass is
-written all the same, so that one can look at it, and then refused when `strict`.
+step; a failure on the way leaves what was there before. The bundle is then run over time as the
+recording was, and gets the proof of all this. A bundle that does not pass is written all the same,
+so that one can look at it, and then refused when `strict`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,11 +23,15 @@ import torch
 from veracity import _native
 from veracity._places import user_line
 from veracity.errors import Diagnostic, error_from_diagnostics, refuse
-from veracity.export import describe
+from veracity.export import describe, fresh, loading, policy, validate
+from veracity.export.fresh import Fresh
 from veracity.export.log import FILE_NAME, ExportLog, Progress
 from veracity.export.models import Made, describe_only, make_models
-from veracity.export.validate import NodeVerdict, Tolerance, check_node
+from veracity.export.policy import Asked
+from veracity.export.validate import Prover
 from veracity.export.wiring import Wiring, wire
+from veracity.inference import site_packages
+from veracity.proof import ProofResult
 from veracity.semantics import GraphConfigs
 from veracity.tracing.nodes import Node, Recording
 
@@ -39,12 +44,19 @@ class CompileResult(dict[str, bool]):
 
     Attributes:
         diagnostics: Everything that was found while recording, exporting and checking.
+        proof: What was proved, with numbers; `None` when nothing was recorded.
     """
 
-    def __init__(self, verdicts: dict[str, bool], diagnostics: list[Diagnostic]) -> None:
+    def __init__(
+        self,
+        verdicts: dict[str, bool],
+        diagnostics: list[Diagnostic],
+        proof: ProofResult | None = None,
+    ) -> None:
         """Keep verdicts and findings."""
         super().__init__(verdicts)
         self.diagnostics = diagnostics
+        self.proof = proof
 
 
 _NOTHING = Diagnostic(
@@ -64,14 +76,31 @@ class _Outcome:
     made: list[Made] = field(default_factory=list)
     wiring: Wiring = field(default_factory=lambda: Wiring([]))
     found: list[Diagnostic] = field(default_factory=list)
-    verdicts: list[NodeVerdict] = field(default_factory=list)
+    fresh: dict[str, Fresh] = field(default_factory=dict)
+    prover: Prover | None = None
+    proof: ProofResult | None = None
+
+    @property
+    def seed(self) -> int:
+        """Seed of the fresh inputs."""
+        return fresh.seed_of(self.recording.name)
+
+    def failed(self) -> list[str]:
+        """Return the nodes whose model was not shown to be right."""
+        if self.proof is None:
+            return []
+        has_model = {one.node.name for one in self.made if one.exported is not None}
+        return [
+            name
+            for name, verdict in self.proof.nodes.items()
+            if verdict != "proved" and name in has_model
+        ]
 
     def results(self) -> dict[str, bool]:
-        """Return the verdicts of the recorded nodes; generated ones answer for their consumer."""
-        checked = {verdict.node: verdict.passed for verdict in self.verdicts}
-        return {node.name: checked.get(node.name, True) for node in self.recording.nodes} | {
-            name: passed for name, passed in checked.items() if not passed
-        }
+        """Return the verdicts of the recorded nodes; generated ones only when they are wrong."""
+        failed = self.failed()
+        names = [node.name for node in self.recording.nodes]
+        return {name: name not in failed for name in names} | dict.fromkeys(failed, False)
 
 
 def compile_recording(
@@ -83,6 +112,9 @@ def compile_recording(
     rtol: float = 1e-3,
     atol: float = 1e-5,
     equal_nan: bool = False,
+    tolerance: str | None = None,
+    tolerances: Mapping[str, Mapping[str, float]] | None = None,
+    fresh_inputs: bool = True,
     strict: bool = True,
     graph_configs: GraphConfigs | None = None,
     dry_run: bool | None = None,
@@ -97,6 +129,9 @@ def compile_recording(
         rtol: Relative tolerance.
         atol: Absolute tolerance.
         equal_nan: Whether NaN equals NaN.
+        tolerance: `"auto"` derives tolerances from the computation, in place of `rtol` and `atol`.
+        tolerances: Tolerances of single outputs, `{"node/port": {"atol": ..., "rtol": ...}}`.
+        fresh_inputs: Check on values that were not recorded, too; runs the nodes' code again.
         strict: Refuse, after writing the bundle, when something is wrong.
         graph_configs: Settings of the pipeline as a whole.
         dry_run: Describe the nodes without exporting; `None` keeps what the session says.
@@ -108,19 +143,22 @@ def compile_recording(
         kind = type(graph_configs).__name__
         message = f"`graph_configs` is a {kind}, not GraphConfigs"
         raise refuse("VER0902", message, location=user_line())
+    asked = Asked(rtol, atol, equal_nan, tolerance, tolerances)
+    policy.check_options(asked)
     if dry_run is not None:
         recording.dry_run = dry_run
     loud = recording.verbose if verbose is None else verbose
     with _collector_paused(), ExportLog(recording.folder, verbose=loud, append=True) as log:
         outcome = _Outcome(recording, found=list(recording.diagnostics))
         checks = validate and not recording.dry_run
-        tolerance = Tolerance(rtol, atol, equal_nan)
         if recording.nodes:
             with tempfile.TemporaryDirectory(prefix="veracity-") as folder:
                 _make(outcome, Path(folder), log)
-                if checks:
-                    _check(outcome, tolerance, log)
-                _write(outcome, Path(folder), graph_configs, log)
+                with loading.keeping_models():
+                    if checks:
+                        _check(outcome, asked, log, fresh_inputs=fresh_inputs)
+                    _write(outcome, Path(folder), graph_configs, log)
+                    _prove(outcome)
         else:
             outcome.found.append(_NOTHING)
             _write_empty(recording)
@@ -129,7 +167,7 @@ def compile_recording(
         _tell(outcome, log)
         if strict:
             _refuse_wrong(outcome)
-    return CompileResult(outcome.results(), outcome.found) if checks else True
+    return CompileResult(outcome.results(), outcome.found, outcome.proof) if checks else True
 
 
 @contextlib.contextmanager
@@ -168,17 +206,56 @@ def _make(outcome: _Outcome, folder: Path, log: ExportLog) -> None:
     outcome.wiring = wiring.without_inputs(dropped)
 
 
-def _check(outcome: _Outcome, tolerance: Tolerance, log: ExportLog) -> None:
+def _check(outcome: _Outcome, asked: Asked, log: ExportLog, *, fresh_inputs: bool) -> None:
+    rules = policy.resolve(asked, outcome.made, log)
+    prover = Prover(rules, log)
     for one in outcome.made:
+        node = one.node
         if one.exported is None:
-            message = f"node {one.node.name!r} has no model: nothing was checked"
-            location = one.node.location
-            outcome.found.append(Diagnostic("VER1006", "warning", message, location, ()))
+            prover.leave_out(one)
+            message = f"node {node.name!r} has no model: nothing was checked"
+            outcome.found.append(Diagnostic("VER1006", "warning", message, node.location, ()))
             continue
-        names = [port.name for port in one.inputs]
-        verdict = check_node(one.node, one.exported, names, tolerance, log)
-        outcome.verdicts.append(verdict)
-        log.note(str(verdict))
+        generated = node.name in outcome.wiring.generated
+        program = None if generated else fresh.program_runner(one)
+        if generated:
+            drawn = fresh.pass_through(node, outcome.seed)
+        elif fresh_inputs:
+            random = _draws_random_numbers(node, outcome.found)
+            drawn = fresh.draw(
+                node, program, outcome.seed, rules.of(one), exact=rules.auto, random=random
+            )
+        else:
+            drawn = Fresh(note="not tried: compile_graph(fresh_inputs=False)")
+        outcome.fresh[node.name] = drawn
+        frozen = drawn.finding(node)
+        outcome.found += [] if frozen is None else [frozen]
+        prover.prove(one, one.exported, drawn, program, recorded=not generated)
+    outcome.prover = prover
+
+
+def _draws_random_numbers(node: Node, found: list[Diagnostic]) -> bool:
+    return any(one.code == "VER0916" and f"`{node.name}`" in one.message for one in found)
+
+
+def _prove(outcome: _Outcome) -> None:
+    """Run the written bundle, and give it its proof."""
+    if outcome.prover is None:
+        return
+    folder = outcome.recording.folder
+    reference = {"origin": "python", "made_with": describe.made_with(), "seed": outcome.seed}
+    facts = {
+        "reference": reference,
+        "sessions": outcome.prover.sessions,
+        "threads": torch.get_num_threads(),
+    }
+    made = outcome.prover.builder.finish(
+        folder / f"{folder.name}.yaml",
+        describe.as_json(facts),
+        outcome.prover.device,
+        site_packages(),
+    )
+    outcome.proof = ProofResult(made)
 
 
 def _write(outcome: _Outcome, work: Path, configs: GraphConfigs | None, log: ExportLog) -> None:
@@ -187,10 +264,11 @@ def _write(outcome: _Outcome, work: Path, configs: GraphConfigs | None, log: Exp
     initial: dict[str, torch.Tensor] = {}
     if not recording.dry_run:
         initial = describe.initial_values(outcome.made, outcome.wiring)
-        tensors = describe.samples(outcome.made, outcome.wiring.generated)
-        if tensors:
+        values = describe.samples(outcome.made, outcome.wiring.generated, outcome.fresh)
+        if values:
             samples = work / "samples.safetensors"
-            _native.write_tensors(samples, tensors)
+            metadata = describe.samples_metadata(outcome.made, outcome.seed, outcome.fresh)
+            _native.write_samples(samples, values, metadata)
     draft = describe.as_json(describe.draft(outcome.made, outcome.wiring, configs, samples))
     strangers = _native.strangers(recording.folder)
     if strangers:
@@ -232,12 +310,31 @@ def _write_beside(folder: Path, draft: str, initial: dict[str, torch.Tensor]) ->
 def _tell(outcome: _Outcome, log: ExportLog) -> None:
     for found in outcome.found:
         log.finding(found)
-    # Told in detail while they were checked.
-    outcome.found += [found for verdict in outcome.verdicts for found in verdict.diagnostics]
+    if outcome.proof is not None:
+        # The text says it in order; the findings are for those who read the result.
+        data = outcome.proof.data
+        told = validate.findings(data, outcome.recording.nodes)
+        outcome.found += [one for one in told if not _is_told(one, outcome)]
+        failed = outcome.failed()
+        for node in data["nodes"]:
+            mark, word = ("FAIL", "failed") if node["node"] in failed else ("PASS", "passed")
+            count = node["samples"] + node["fresh"]
+            log.note(f"[{mark}] {node['node']} {word} validation ({count} examples)")
     for line in _statistics(outcome):
         log.note(line)
-    level = logging.INFO if all(outcome.results().values()) else logging.ERROR
+    errors = any(one.severity == "error" for one in outcome.found)
+    level = logging.ERROR if errors or outcome.failed() else logging.INFO
+    if outcome.proof is not None:
+        log.summary(f"proof of {outcome.recording.name}\n{outcome.proof}".rstrip(), level=level)
     log.summary(_summary(outcome, log), level=level)
+
+
+def _is_told(found: Diagnostic, outcome: _Outcome) -> bool:
+    """Say whether a finding of the proof was told before it was made, by its reason."""
+    if found.code == "VER1109":
+        node = next(one.node for one in outcome.made if one.node.location == found.location)
+        return _draws_random_numbers(node, outcome.found)
+    return found.code == "VER1107" and found.severity == "warning"
 
 
 def _statistics(outcome: _Outcome) -> list[str]:
@@ -263,9 +360,10 @@ def _summary(outcome: _Outcome, log: ExportLog) -> str:
     parts = [
         f"{recording.name}: {len(outcome.made)} nodes, {with_model} models in {recording.folder}"
     ]
-    if outcome.verdicts:
-        passed = sum(verdict.passed for verdict in outcome.verdicts)
-        parts.append(f"{passed} of {len(outcome.verdicts)} models passed validation")
+    if outcome.proof is not None:
+        parts.append(
+            f"{with_model - len(outcome.failed())} of {with_model} models passed validation"
+        )
     elif not recording.dry_run and with_model:
         parts.append("not validated")
     counts = {
@@ -282,7 +380,7 @@ def _summary(outcome: _Outcome, log: ExportLog) -> str:
 
 def _refuse_wrong(outcome: _Outcome) -> None:
     errors = [found for found in outcome.found if found.severity == "error"]
-    failed = [verdict.node for verdict in outcome.verdicts if not verdict.passed]
+    failed = outcome.failed()
     if failed:
         hints = dict.fromkeys(hint for found in errors for hint in found.hints)
         message = f"model validation failed for {len(failed)} node(s): {failed}"

@@ -14,6 +14,7 @@ import torch
 
 from veracity import _native
 from veracity.errors import Diagnostic, refuse
+from veracity.export.fresh import Fresh
 from veracity.export.models import Made, renames
 from veracity.export.wiring import End, Wiring
 from veracity.semantics import GraphConfigs, element_names_problem, is_normal
@@ -61,21 +62,50 @@ def initial_values(made: list[Made], wiring: Wiring) -> dict[str, torch.Tensor]:
     return {key(port_in(end)): value for end, value in wiring.initial.items()}
 
 
-def samples(made: list[Made], generated: set[str]) -> dict[str, torch.Tensor]:
-    """Return recorded inputs and outputs as `<pass>/<node>/in/<port>` and `.../out/<port>`."""
-    tensors = {}
+def samples(
+    made: list[Made], generated: set[str], fresh: dict[str, Fresh]
+) -> dict[str, list[torch.Tensor]]:
+    """Return the values of every port, `recorded/<node>/in/<port>` and so on, in order.
+
+    Generated nodes were not recorded; what an output lacks on any sample is left out.
+    """
+    found: dict[str, list[torch.Tensor]] = {}
     for one in made:
-        if one.node.name in generated:
-            continue
-        for index, sample in enumerate(one.node.samples):
-            start = f"{index}/{one.node.name}"
-            for port, name in zip(one.inputs, one.input_names(), strict=True):
-                tensors[f"{start}/in/{name}"] = sample.inputs[port.name]
-            for port, name in zip(one.node.outputs, one.output_names(), strict=True):
-                value = sample.outputs.get(port.name, one.node.static_outputs.get(port.name))
-                if value is not None:
-                    tensors[f"{start}/out/{name}"] = value
-    return tensors
+        name = one.node.name
+        recorded = [] if name in generated else one.node.samples
+        kinds = {"recorded": recorded, "fresh": fresh[name].samples if name in fresh else []}
+        for kind, values in kinds.items():
+            if not values:
+                continue
+            for port, label in zip(one.inputs, one.input_names(), strict=True):
+                taken = [sample.inputs[port.name] for sample in values]
+                found[f"{kind}/{name}/in/{label}"] = taken
+            for port, label in zip(one.node.outputs, one.output_names(), strict=True):
+                static = one.node.static_outputs.get(port.name)
+                given = [sample.outputs.get(port.name, static) for sample in values]
+                taken = [value for value in given if value is not None]
+                if len(taken) == len(given):
+                    found[f"{kind}/{name}/out/{label}"] = taken
+    return found
+
+
+def samples_metadata(made: list[Made], seed: int, fresh: dict[str, Fresh]) -> dict[str, str]:
+    """Return what the file of samples says about itself."""
+    ticks = {one.node.name: [sample.tick for sample in one.node.samples] for one in made}
+    notes = {name: one.note for name, one in fresh.items() if one.note is not None}
+    return {
+        "veracity.samples": "1",
+        "origin": "python",
+        "made_with": made_with(),
+        "seed": str(seed),
+        "fresh_notes": as_json(dict(sorted(notes.items()))),
+        "ticks": as_json(ticks),
+    }
+
+
+def made_with() -> str:
+    """Return what computed the reference."""
+    return f"torch {torch.__version__}"
 
 
 def key(end: End) -> str:

@@ -6,8 +6,12 @@ copied: a model may write into what it is given.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import io
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +26,132 @@ Run = Callable[[list[torch.Tensor]], list[torch.Tensor]]
 _ONNX_BFLOAT16 = 16
 
 
+#: Models that were loaded, by the hash of their bytes and their device, while somebody keeps them.
+_kept: dict[tuple[bytes, torch.device], Callable[..., Any]] | None = None
+#: Larger ones are loaded again rather than hashed and kept.
+_MAX_KEPT_BYTES = 16 << 20
+
+
+@contextlib.contextmanager
+def keeping_models() -> Iterator[None]:
+    """Load a torch model of our own making once, however often it is asked for in the body.
+
+    Loading one and having torch optimise it takes longer than many runs. Only models that are
+    known to keep nothing between runs may be shared.
+    """
+    global _kept
+    before, _kept = _kept, {}
+    try:
+        yield
+    finally:
+        _kept = before
+
+
 def load(
     backend: str,
     path: Path,
     device: torch.device,
     input_names: list[str],
     output_names: list[str],
+    *,
+    keep: bool = False,
 ) -> Run:
-    """Load a model for inputs on that device."""
+    """Load a model for inputs on that device; `keep` it for others who ask for the same bytes."""
     if backend == "onnx":
         return _load_onnx(path, device, input_names, output_names)
+    model = _load_torch(backend, str(path), device)
+    if keep and _kept is not None and path.stat().st_size <= _MAX_KEPT_BYTES:
+        _kept[hashlib.sha256(path.read_bytes()).digest(), device] = model
+    return _torch_runner(model)
+
+
+def load_for_engine(
+    backend: str, source: str | os.PathLike[str] | bytes, device: str, threads: int
+) -> tuple[Run, str]:
+    """Load a TorchScript or pt2 model for the runtime, which calls it with tensors of its own.
+
+    Args:
+        backend: `jit` or `pt2`.
+        source: The file, or its bytes.
+        device: `auto`, `cpu` or `cuda:N`.
+        threads: Threads inside of one operator.
+
+    Returns:
+        A function from tensors on the CPU to tensors on the CPU, and the device it computes on.
+    """
+    if device == "auto":
+        device = "cuda:0" if torch.cuda.is_available() else "cpu"
+    place = torch.device(device)
+    model = _find_kept(source, place)
+    if model is None:
+        file = io.BytesIO(source) if isinstance(source, bytes) else os.fspath(source)
+        model = _load_torch(backend, file, place)
+
+    def run(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        with torch.no_grad(), _threads(threads):
+            results = _as_written(model, [value.to(place) for value in inputs])
+        results = [results] if isinstance(results, torch.Tensor) else results
+        return [result.detach().cpu() for result in results]
+
+    return run, str(place)
+
+
+def _find_kept(source: Any, device: torch.device) -> Callable[..., Any] | None:
+    if not _kept or not isinstance(source, bytes):
+        return None
+    return _kept.get((hashlib.sha256(source).digest(), device))
+
+
+def engine_of(backend: str) -> tuple[str, str]:
+    """Return the name and version of what runs a model here."""
+    if backend != "onnx":
+        return "torch (python)", str(torch.__version__)
+    import onnxruntime
+
+    return "ort (python)", str(onnxruntime.__version__)
+
+
+def _as_written(model: Callable[..., Any], inputs: list[torch.Tensor]) -> Any:
+    """Run a model; keep TorchScript from optimising it, which takes longer than a few runs.
+
+    On the CPU it fuses nothing, so the operations are the same. On a GPU it does.
+    """
+    if not isinstance(model, torch.jit.ScriptModule):
+        return model(*inputs)
+    before = torch._C._get_graph_executor_optimize()
+    torch._C._set_graph_executor_optimize(any(value.is_cuda for value in inputs) and before)
+    try:
+        return model(*inputs)
+    finally:
+        torch._C._set_graph_executor_optimize(before)
+
+
+@contextlib.contextmanager
+def _threads(wanted: int) -> Iterator[None]:
+    """Compute with this many threads; the number is the process's, so it is put back."""
+    before = torch.get_num_threads()
+    if wanted != before:
+        torch.set_num_threads(wanted)
+    try:
+        yield
+    finally:
+        if wanted != before:
+            torch.set_num_threads(before)
+
+
+def _load_torch(backend: str, file: Any, device: torch.device) -> Callable[..., Any]:
     if backend == "jit":
         load_script: Callable[..., Any] = torch.jit.load
-        return _torch_runner(load_script(str(path), map_location=device))
+        return load_script(file, map_location=device)  # type: ignore[no-any-return]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch maps the archive read-only and warns about it
-        return _torch_runner(torch.export.load(path).module())
+        program = torch.export.load(file)
+        held = [*program.state_dict.values(), *program.constants.values()]
+        if any(isinstance(one, torch.Tensor) and one.device != device for one in held):
+            from torch.export.passes import move_to_device_pass
+
+            program = move_to_device_pass(program, device)
+        return program.module()
 
 
 def elsewhere(backend: str, device: torch.device) -> str | None:
@@ -52,7 +166,7 @@ def elsewhere(backend: str, device: torch.device) -> str | None:
 def _torch_runner(model: Callable[..., Any]) -> Run:
     def run(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         with torch.no_grad():
-            results = model(*(value.detach().clone() for value in inputs))
+            results = _as_written(model, [value.detach().clone() for value in inputs])
         return [results] if isinstance(results, torch.Tensor) else list(results)
 
     return run

@@ -93,10 +93,12 @@ def identify(func: Callable[..., Any]) -> Operation:
 def _tensor_methods() -> dict[Callable[..., Any], str]:
     """Map the methods of tensors to names; an operator may be a wrapper with another `__name__`."""
     found: dict[Callable[..., Any], str] = {}
-    for name in dir(torch.Tensor):
-        method = getattr(torch.Tensor, name)
-        if isinstance(method, _DESCRIPTOR_TYPES) and found.get(method) != method.__name__:
-            found[method] = name
+    # A session may have put functions of its own before methods of the class, not of its base.
+    for owner in (torch._C.TensorBase, torch.Tensor):
+        for name in dir(owner):
+            method = getattr(owner, name)
+            if isinstance(method, _DESCRIPTOR_TYPES) and found.get(method) != method.__name__:
+                found[method] = name
     return found
 
 

@@ -10,14 +10,26 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from veracity.errors import Diagnostic, VeracityError, error_from_diagnostics
 from veracity.export.backends import foreign
 from veracity.export.log import ExportLog, Progress
-from veracity.export.validate import Exported
 from veracity.tracing.nodes import Node, Port
 from veracity.tracing.slice import ConstantUse, Ref, Slice
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A model file of a node and how its ports are called there."""
+
+    path: Path
+    backend: str
+    input_names: list[str]
+    output_names: list[str]
 
 
 @dataclass
@@ -29,12 +41,14 @@ class Made:
         exported: The model file; `None` for a node that is only described.
         inputs: The inputs that the model has, in its order, by the node's names.
         parameters: Further keys of the node's `parameters` in the bundle.
+        module: The program that was exported, where the exporter is known to leave it alone.
     """
 
     node: Node
     exported: Exported | None
     inputs: list[Port]
     parameters: dict[str, Any] = field(default_factory=dict)
+    module: torch.nn.Module | None = None
 
     def input_names(self) -> list[str]:
         """Return what the inputs are called in the bundle."""
@@ -105,7 +119,7 @@ def _export(node: Node, backend: str, stem: Path, log: ExportLog) -> Made:
     inputs = _used_inputs(node)
     input_names = [port.name for port in inputs]
     output_names = [port.name for port in node.outputs]
-    module = graph.build(_with_static_outputs(node), output_names)
+    module = graph.build(program_of(node), output_names)
     examples = [node.samples[0].inputs[name] for name in input_names]
     ports = backends.Ports(node.name, input_names, output_names, examples)
     extension = backends.find(backend, location=node.location).extension
@@ -117,7 +131,8 @@ def _export(node: Node, backend: str, stem: Path, log: ExportLog) -> Made:
         log.note(f"{node.name}: {note}")
     kept = [port for port in inputs if port.name not in made.removed_inputs]
     exported = Exported(path, made.backend, made.input_names, made.output_names)
-    return Made(node, exported, kept, made.parameters)
+    untouched = module if made.backend == "jit" else None
+    return Made(node, exported, kept, made.parameters, untouched)
 
 
 def _used_inputs(node: Node) -> list[Port]:
@@ -125,8 +140,8 @@ def _used_inputs(node: Node) -> list[Port]:
     return [ports[use.port] for use in node.slice.inputs]
 
 
-def _with_static_outputs(node: Node) -> Slice:
-    """Return the program of a node whose static outputs are outputs of it, too."""
+def program_of(node: Node) -> Slice:
+    """Return what a node computes, its static outputs included."""
     statics = [ConstantUse(value, False) for value in node.static_outputs.values()]
     first = len(node.slice.constants)
     outputs = [Ref("constant", first + number) for number in range(len(statics))]

@@ -1,264 +1,313 @@
-"""Checks exported models against what was recorded: every node, every sample, every output.
+"""Checks exported models while they are made: every node, every sample, every output.
 
 The model is loaded from the file that goes into the bundle and run on the device of the sample.
-Number, shape and dtype of the outputs are compared first, then the values; nothing is broadcast.
-Integers and truth values must be equal.
+Each output goes, where it is, to a `ProofBuilder` in Rust, which compares number, shape and dtype
+and then the values, and keeps nothing of them. What was found is read from the finished proof.
 
-NaN fails, on both sides too, unless `equal_nan` is given. Equal infinities in the same places
-pass: LEAPP fails them, but a mask of `-inf` is a value like any other.
+The first sample is run twice, through the model and through the recorded program: what disagrees
+with itself is unstable, and nothing is held against it. Samples that take long to compute are run
+once, and the proof says so.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from veracity import _native
 from veracity.errors import Diagnostic, VeracityError
-from veracity.export.loading import Run, elsewhere, load
+from veracity.export.describe import as_json
+from veracity.export.fresh import Fresh, Run, Tensors, bytes_of
+from veracity.export.loading import Run as ModelRun
+from veracity.export.loading import elsewhere, engine_of, load
 from veracity.export.log import ExportLog
+from veracity.export.models import Exported, Made
+from veracity.export.policy import Policy
 from veracity.tracing.nodes import Node, Sample
 
 FROZEN_HINT = (
     "the first sample passes and a later one fails: a value that changes may have been recorded "
     "as a constant; make it an input of the node"
 )
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """What counts as equal.
-
-    Attributes:
-        rtol: Relative part, of the recorded value.
-        atol: Absolute part.
-        equal_nan: Whether NaN equals NaN.
-    """
-
-    rtol: float = 1e-3
-    atol: float = 1e-5
-    equal_nan: bool = False
-
-
-@dataclass(frozen=True)
-class Exported:
-    """A model file of a node and how its ports are called there."""
-
-    path: Path
-    backend: str
-    input_names: list[str]
-    output_names: list[str]
-
-
-@dataclass
-class NodeVerdict:
-    """What checking one node found.
-
-    Attributes:
-        node: Its name.
-        passed: Whether every output of every sample passed.
-        samples: How many samples were compared.
-        diagnostics: What did not pass, or could not be checked.
-    """
-
-    node: str
-    passed: bool
-    samples: int
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        """Return the line of the summary."""
-        if self.passed:
-            return f"[PASS] {self.node} passed validation ({self.samples} examples)"
-        return f"[FAIL] {self.node} failed validation: {self.diagnostics[0].message}"
-
-
-def check_node(
-    node: Node,
-    exported: Exported,
-    input_ports: list[str],
-    tolerance: Tolerance,
-    log: ExportLog,
-) -> NodeVerdict:
-    """Run every sample of a node through its exported model and compare.
-
-    Args:
-        node: The node; its samples are the reference.
-        exported: The model file.
-        input_ports: The node's names of the inputs that the model has, in its order.
-        tolerance: What counts as equal.
-        log: Gets the statistics of what differs.
-    """
-    found: list[Diagnostic] = []
-    failed: list[int] = []
-    runs: dict[torch.device, Run] = {}
-    for index, sample in enumerate(node.samples):
-        inputs = [sample.inputs[name] for name in input_ports]
-        try:
-            results = _run(runs, exported, _device(sample), inputs)
-        except Exception as error:
-            found.append(_not_run(node, index, error))
-            log.problem(found[-1].message)
-            break
-        problems = _compare_sample(node, index, sample, results, tolerance, log)
-        failed += [index] * bool(problems)
-        found += problems
-    for device in runs:
-        if (other := elsewhere(exported.backend, device)) is not None:
-            log.note(f"{node.name}: recorded on {device}, checked on {other}: no provider for it")
-    if failed and failed[0] > 0:
-        log.caution(f"{node.name}: {FROZEN_HINT}")
-    if not node.samples:
-        found.append(_finding("VER1006", node, f"node {node.name!r} has no recorded sample"))
-    passed = not found
-    return NodeVerdict(node.name, passed, len(node.samples), _with_hint(found, failed))
-
-
-def _run(
-    runs: dict[torch.device, Run],
-    exported: Exported,
-    device: torch.device,
-    inputs: list[torch.Tensor],
-) -> list[torch.Tensor]:
-    if device not in runs:
-        runs[device] = load(
-            exported.backend, exported.path, device, exported.input_names, exported.output_names
-        )
-    return runs[device](inputs)
-
-
-def _device(sample: Sample) -> torch.device:
-    values = [*sample.inputs.values(), *sample.outputs.values()]
-    return next((value.device for value in values if value.device.type != "cpu"), _CPU)
-
-
+#: Samples that take more are run once.
+MAX_REPEATED_BYTES = 64 << 20
 _CPU = torch.device("cpu")
 
 
-def _compare_sample(
-    node: Node,
-    index: int,
-    sample: Sample,
-    results: list[torch.Tensor],
-    tolerance: Tolerance,
-    log: ExportLog,
-) -> list[Diagnostic]:
-    if len(results) != len(node.outputs):
-        message = f"{node.name} sample {index}: {len(results)} outputs, not {len(node.outputs)}"
-        log.problem(message)
-        return [_finding("VER1004", node, message)]
+@dataclass(frozen=True)
+class _Labelled:
+    """A sample with its place among those of its kind."""
+
+    sample: Sample
+    fresh: bool
+    number: int
+
+    def __str__(self) -> str:
+        return f"{'fresh' if self.fresh else 'sample'} {self.number}"
+
+
+class Prover:
+    """Checks the models of one bundle.
+
+    Attributes:
+        builder: Collects what is found.
+        sessions: What ran each node.
+        device: What the bundle as a whole is to be run on.
+    """
+
+    def __init__(self, policy: Policy, log: ExportLog) -> None:
+        """Judge by this policy."""
+        self.builder = _native.ProofBuilder(policy.json())
+        self.sessions: list[dict[str, str]] = []
+        self.device = "cpu"
+        self._policy, self._log = policy, log
+
+    def leave_out(self, made: Made) -> None:
+        """Note a node that has no model."""
+        self.builder.declare(made.node.name, made.output_names())
+        self._refuse(made.node, "VER1107", "the node has no model", disproved=False)
+
+    def prove(
+        self, made: Made, exported: Exported, fresh: Fresh, program: Run | None, *, recorded: bool
+    ) -> None:
+        """Run samples of a node through its model.
+
+        Args:
+            made: The node.
+            exported: Its model.
+            fresh: Its fresh inputs.
+            program: Its recorded program, where that can be run.
+            recorded: Whether its recorded samples are to be run, too.
+        """
+        node = made.node
+        self.builder.declare(node.name, exported.output_names)
+        twice = all(bytes_of(sample) <= MAX_REPEATED_BYTES for sample in node.samples[:1])
+        notes = [fresh.note, None if twice else "run once: its samples are large"]
+        if any(notes):
+            self.builder.fresh_note(node.name, "; ".join(filter(None, notes)))
+        samples = [
+            _Labelled(one, False, n) for n, one in enumerate(node.samples if recorded else ())
+        ]
+        samples += [_Labelled(one, True, n) for n, one in enumerate(fresh.samples)]
+        if not samples:
+            self._refuse(node, "VER1105", "nothing was recorded", disproved=False)
+            return
+        model = _Model(made, exported)
+        try:
+            if twice:
+                self._control_program(made, program, samples[0].sample)
+            first = self._run_all(model, samples, twice)
+            if first is not None and twice:
+                self._control(made, first, lambda: model.run(samples[0].sample))
+        finally:
+            self._note_session(model)
+
+    def _run_all(self, model: _Model, samples: list[_Labelled], twice: bool) -> list[str] | None:
+        """Compare every sample; return fingerprints of the first outputs if all could be run."""
+        first: list[str] | None = None
+        for one in samples:
+            try:
+                results = model.run(one.sample)
+            except VeracityError as refusal:
+                found = refusal.diagnostics[0]
+                disproved = found.code != "VER1006"
+                self._refuse(
+                    model.made.node, found.code, found.message, *found.hints, disproved=disproved
+                )
+                return None
+            except Exception as error:  # any: what an engine raises is up to it
+                text = (str(error).strip().splitlines() or [""])[0][:300]
+                message = f"{one}: the model does not run: {type(error).__name__}: {text}"
+                self._refuse(model.made.node, "VER1107", message, disproved=True)
+                return None
+            if not self._compare(model.made, one, results):
+                return None
+            first = first or [_native.fingerprint(result) for result in results if twice]
+        return first
+
+    def _compare(self, made: Made, one: _Labelled, results: list[torch.Tensor]) -> bool:
+        node, names = made.node, made.output_names()
+        for port, name in zip(made.inputs, made.input_names(), strict=True):
+            self.builder.input(node.name, name, one.sample.inputs[port.name])
+        if len(results) != len(node.outputs):
+            message = (
+                f"{one}: the model has {len(results)} outputs and the node {len(node.outputs)}"
+            )
+            self._refuse(node, "VER1108", message, disproved=True)
+            return False
+        for port, name, result in zip(node.outputs, names, results, strict=True):
+            reference = reference_of(node, one.sample, port.name)
+            if reference is None:
+                message = f"{one}: the output `{name}` was not recorded"
+                self._refuse(node, "VER1105", message, disproved=False)
+                continue
+            self.builder.compare(
+                node.name, name, one.fresh, one.number, reference.detach(), result.detach()
+            )
+        return True
+
+    def _control_program(self, made: Made, program: Run | None, sample: Sample) -> None:
+        if program is None:
+            return
+
+        def run() -> list[torch.Tensor]:
+            found = program(sample.inputs)
+            return [found[port.name] for port in made.node.outputs]
+
+        try:
+            first = [_native.fingerprint(value) for value in run()]
+            self._control(made, first, run)
+        except Exception as error:  # any: the samples were made by the code, not by the program
+            self._log.note(f"{made.node.name}: the recorded program does not run: {error}")
+
+    def _control(self, made: Made, first: list[str], run: Any) -> None:
+        """Run again what gave `first`, and note the outputs that differ.
+
+        Both outputs are held only when they do.
+        """
+        again = run()
+        changed = [
+            number
+            for number, (value, before) in enumerate(zip(again, first, strict=True))
+            if _native.fingerprint(value) != before
+        ]
+        if not changed:
+            return
+        kept = [again[number] for number in changed]
+        del again
+        third = run()
+        bounds = self._policy.of(made)
+        for number, one in zip(changed, kept, strict=True):
+            port, name = made.node.outputs[number], made.output_names()[number]
+            bound = bounds[port.name]
+            found = json.loads(
+                _native.compare(
+                    one.detach(),
+                    third[number].detach(),
+                    rtol=bound.rtol,
+                    atol=bound.atol,
+                    equal_nan=True,
+                )
+            )
+            difference = float(found["measurement"]["max_abs"])
+            self.builder.unstable(made.node.name, name, difference, not found["passed"])
+
+    def _note_session(self, model: _Model) -> None:
+        for device in model.devices():
+            other = elsewhere(model.exported.backend, device)
+            engine, version = engine_of(model.exported.backend)
+            self.sessions.append(
+                {
+                    "node": model.made.node.name,
+                    "engine": engine,
+                    "engine_version": version,
+                    "device": other or str(device),
+                }
+            )
+            if device != _CPU:
+                self.device = "auto"
+            if other is not None:
+                name = model.made.node.name
+                self._log.note(f"{name}: recorded on {device}, checked on {other}: no provider")
+
+    def _refuse(self, node: Node, code: str, message: str, *hints: str, disproved: bool) -> None:
+        reason = {
+            "code": code,
+            "severity": "error" if disproved else "warning",
+            "message": message,
+            "place": _place(node.location),
+            "hints": list(hints),
+        }
+        self.builder.refuse(node.name, disproved, as_json(reason))
+
+
+class _Model:
+    """A model file, loaded for each device that samples are on."""
+
+    def __init__(self, made: Made, exported: Exported) -> None:
+        self.made, self.exported = made, exported
+        self._runs: dict[torch.device, ModelRun] = {}
+
+    def run(self, sample: Sample) -> list[torch.Tensor]:
+        device = _device(sample)
+        if device not in self._runs:
+            one = self.exported
+            # Models that were brought along may remember what they were given.
+            ours = self.made.node.export_with is not None
+            self._runs[device] = load(
+                one.backend, one.path, device, one.input_names, one.output_names, keep=ours
+            )
+        return self._runs[device]([sample.inputs[port.name] for port in self.made.inputs])
+
+    def devices(self) -> list[torch.device]:
+        return list(self._runs)
+
+
+def reference_of(node: Node, sample: Sample, port: str) -> torch.Tensor | None:
+    """Return what an output is held against."""
+    return sample.outputs.get(port, node.static_outputs.get(port))
+
+
+def findings(proof: dict[str, Any], nodes: list[Node]) -> list[Diagnostic]:
+    """Return what a proof, as JSON, says against the nodes and the whole, as findings."""
+    places = {node.name: node.location for node in nodes}
+    found: list[Diagnostic] = []
+    for node in proof["nodes"]:
+        location = places.get(node["node"], "")
+        for reason in node.get("reasons", ()):
+            message = f"{node['node']}: {reason['message']}"
+            hints = tuple(reason.get("hints", ()))
+            found.append(Diagnostic(reason["code"], reason["severity"], message, location, hints))
+        for port in node["ports"]:
+            found += _of_port(port, location)
+    return found + _of_rollout(proof["rollout"])
+
+
+def _of_rollout(rollout: dict[str, Any]) -> list[Diagnostic]:
+    """A bundle that could not be run is not wrong; one without edges has nothing to run for."""
+    verdict, reasons = rollout.get("verdict"), rollout.get("reasons", ())
+    if verdict in (None, "proved"):
+        return []
+    if verdict == "not_comparable":
+        text = "; ".join(dict.fromkeys(reason["message"] for reason in reasons))
+        message = f"the bundle was not run over time: {text}"
+        return [Diagnostic("VER1110", "warning", message, "", ())]
+    return [
+        Diagnostic(
+            reason["code"],
+            reason["severity"],
+            f"roll-out: {reason['message']}",
+            "",
+            tuple(reason.get("hints", ())),
+        )
+        for reason in reasons
+    ]
+
+
+def _of_port(port: dict[str, Any], location: str) -> list[Diagnostic]:
+    if port["verdict"] != "disproved":
+        return []
+    failed = [sample for sample in port["samples"] if sample["verdict"] == "disproved"]
+    later = port["samples"][0]["verdict"] == "proved" and failed[0]["label"].startswith("sample")
     found = []
-    for port, result in zip(node.outputs, results, strict=True):
-        reference = sample.outputs.get(port.name, node.static_outputs.get(port.name))
-        where = f"{node.name}/{port.name} sample {index}"
-        if reference is None:
-            found.append(_finding("VER1006", node, f"{where}: no output was recorded"))
-            continue
-        problem = _compare(where, node, reference, result, tolerance, log)
-        found += [] if problem is None else [problem]
+    for sample in failed:
+        reasons = sample.get("reasons", ())
+        hints = [hint for reason in reasons for hint in reason.get("hints", ())]
+        hints += [FROZEN_HINT] if later and sample is failed[0] else []
+        text = "; ".join(reason["message"] for reason in reasons)
+        message = f"{port['port']} {sample['label']}: {text}"
+        found.append(Diagnostic("VER1005", "error", message, location, tuple(hints)))
     return found
 
 
-def _compare(
-    where: str,
-    node: Node,
-    reference: torch.Tensor,
-    result: torch.Tensor,
-    tolerance: Tolerance,
-    log: ExportLog,
-) -> Diagnostic | None:
-    try:
-        checked = json.loads(
-            _native.compare(
-                reference.detach(),
-                result.detach(),
-                rtol=tolerance.rtol,
-                atol=tolerance.atol,
-                equal_nan=tolerance.equal_nan,
-            )
-        )
-    except VeracityError as refusal:
-        # Shape and dtype; each is told by its own finding.
-        reasons = "; ".join(found.message for found in refusal.diagnostics)
-        log.problem(f"{where}: {reasons}")
-        return _finding("VER1005", node, f"{where}: {reasons}")
-    if checked["passed"]:
-        return None
-    _log_statistics(where, checked["measurement"], reference, result, tolerance, log)
-    reasons = "; ".join(reason["message"] for reason in checked["reasons"])
-    return _finding("VER1005", node, f"{where}: {reasons}")
+def _device(sample: Sample) -> torch.device:
+    values: Tensors = {**sample.outputs, **sample.inputs}
+    return next((value.device for value in values.values() if value.device != _CPU), _CPU)
 
 
-def _log_statistics(
-    where: str,
-    measured: dict[str, Any],
-    reference: torch.Tensor,
-    result: torch.Tensor,
-    tolerance: Tolerance,
-    log: ExportLog,
-) -> None:
-    log.problem(
-        f"{where}: Mismatch detected (rtol={tolerance.rtol}, atol={tolerance.atol}). "
-        f"Please check {log.path}"
-    )
-    for side, tensor, span in (
-        ("Source", reference, measured["reference_range"]),
-        ("Exported", result, measured["candidate_range"]),
-    ):
-        log.note(f"  {side}: shape={list(tensor.shape)}, dtype={tensor.dtype}")
-        if span is not None:
-            log.note(f"  {side} range: [{span[0]:.6e}, {span[1]:.6e}]")
-    log.note(
-        f"  Diff stats: max={measured['max_abs']:.6e}, mean={measured['mean_abs']:.6e}, "
-        f"rms={measured['rms']:.6e}, {measured['outside']} of {measured['elements']} outside"
-    )
-    if measured.get("worst"):
-        worst = measured["worst"]
-        log.note(
-            f"  Worst at {worst['index']}: source {worst['reference']!r}, "
-            f"exported {worst['candidate']!r}"
-        )
-    if measured.get("percentiles"):
-        spread = ", ".join(f"{name}={size:.6e}" for name, size in measured["percentiles"].items())
-        log.note(f"  Diff percentiles: {spread}")
-    _log_non_finite(where, measured, log)
-
-
-def _log_non_finite(where: str, measured: dict[str, Any], log: ExportLog) -> None:
-    counts, elements = measured["non_finite"], max(measured["elements"], 1)
-    for side, name, tell in (
-        ("candidate", "exported", log.problem),
-        ("reference", "source", log.caution),
-    ):
-        nan, inf = counts[f"{side}_nan"], counts[f"{side}_inf"]
-        if nan or inf:
-            tell(
-                f"{where}: {name} has {nan} NaN ({100 * nan / elements:.3f}%) and "
-                f"{inf} Inf ({100 * inf / elements:.3f}%)"
-            )
-
-
-def _not_run(node: Node, index: int, error: Exception) -> Diagnostic:
-    if isinstance(error, VeracityError):
-        first = error.diagnostics[0]
-        return _finding(first.code, node, f"{node.name}: {first.message}", *first.hints)
-    text = str(error).strip().split("\n")[0][:300]
-    message = f"{node.name} sample {index}: the model does not run: {type(error).__name__}: {text}"
-    return _finding("VER1006", node, message)
-
-
-def _finding(code: str, node: Node, message: str, *hints: str) -> Diagnostic:
-    return Diagnostic(code, "error", message, node.location, hints)
-
-
-def _with_hint(found: list[Diagnostic], failed: list[int]) -> list[Diagnostic]:
-    if not failed or failed[0] == 0:
-        return found
-    first = found[0]
-    hints = (*first.hints, FROZEN_HINT)
-    hinted = Diagnostic(first.code, first.severity, first.message, first.location, hints)
-    return [hinted, *found[1:]]
+def _place(location: str) -> dict[str, Any]:
+    file, _, line = location.rpartition(":")
+    return {"file": file, "line": int(line)} if file and line.isdigit() else {}

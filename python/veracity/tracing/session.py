@@ -166,7 +166,10 @@ class Session:
     def _tick(self, node: TracedNode) -> int:
         """Return the tick of the pass that begins: ticks begin with the node that came first."""
         first = next(iter(self.nodes.values()))
-        return node.completed if node is first else max(first.completed - 1, 0)
+        if node is first:
+            return node.completed
+        begun = first.completed + (first.open_pass is not None)
+        return max(begun - 1, 0)
 
     def _arm(self, node: TracedNode) -> bool:
         """Say whether this pass is recorded in full, and switch the recorder on or off.

@@ -68,6 +68,9 @@ pub struct DriftRow {
     pub budget: f64,
     /// The answer, by introduced error.
     pub verdict: Verdict,
+    /// Why the numbers do not decide: another shape or dtype, NaN in the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// How far a value is from its reference.
@@ -94,7 +97,7 @@ pub struct AgainstFloat64 {
     pub candidate: f64,
 }
 
-/// A value of the export that has no counterpart in the original.
+/// A value of the export that was not compared itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmapped {
     /// Name of the value.
@@ -104,4 +107,7 @@ pub struct Unmapped {
     /// The compared value that it is computed for; its error shows there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<String>,
+    /// Why it was not compared, when it is not part of a compared value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use veracity::tensor::{Tensor, file};
+use veracity::tensor::{Shape, Tensor, file};
 use veracity::{BundleDraft, Diagnostic, Place, PortDraft, Refusal, codes};
 
 use crate::errors::OrRaise;
@@ -30,26 +30,57 @@ pub(crate) fn write_bundle(
     Ok(folder.join(bundle.yaml_path().file_name().unwrap_or_default()))
 }
 
-/// Writes tensors into a safetensors file that need not outlive a crash.
+/// Writes samples into a safetensors file that need not outlive a crash: for each name the values
+/// of one port, of one dtype and shape, along a new first axis. Values are written from where they
+/// are; no more than one is ever copied, and only when it is on a GPU.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
-pub(crate) fn write_tensors(
+pub(crate) fn write_samples(
     py: Python<'_>,
     path: PathBuf,
-    tensors: &Bound<'_, PyDict>,
+    samples: BTreeMap<String, Vec<Bound<'_, PyAny>>>,
+    metadata: BTreeMap<String, String>,
 ) -> PyResult<()> {
-    let tensors = tensors_from(tensors)?;
-    py.detach(|| {
-        let unwritable = |error: std::io::Error| {
-            Diagnostic::error(codes::FILE_UNWRITABLE, format!("cannot be written: {error}"))
-                .at(Place::file(path.display().to_string()))
-        };
-        let file = File::create(&path).map_err(unwritable)?;
-        let mut writer = BufWriter::new(file);
-        file::safetensors::write_to(&mut writer, &tensors, &BTreeMap::new())?;
-        Ok(writer.flush().map_err(unwritable)?)
-    })
-    .or_raise(py)
+    let outlines = samples.iter().map(outline_of).collect::<PyResult<Vec<_>>>()?;
+    let unwritable = |error: std::io::Error| {
+        Diagnostic::error(codes::FILE_UNWRITABLE, format!("cannot be written: {error}"))
+            .at(Place::file(path.display().to_string()))
+    };
+    let file = File::create(&path).map_err(|error| unwritable(error).into()).or_raise(py)?;
+    let mut writer = BufWriter::new(file);
+    let mut raised = None;
+    let write =
+        file::safetensors::write_pieces(&mut writer, &outlines, &metadata, |index, sink| {
+            let name = &outlines[index].name;
+            for value in &samples[name] {
+                let input = Input::from_object(name, value).map_err(|error| {
+                    raised = Some(error);
+                    Refusal::from(Diagnostic::error(codes::INPUT_DTYPE, "not a tensor"))
+                })?;
+                sink(&input.view()?)?;
+            }
+            Ok(())
+        });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    write.or_raise(py)?;
+    writer.flush().map_err(|error| unwritable(error).into()).or_raise(py)
+}
+
+fn outline_of(
+    (name, values): (&String, &Vec<Bound<'_, PyAny>>),
+) -> PyResult<file::safetensors::Outline> {
+    let Some(first) = values.first() else {
+        let message = format!("there are no samples of {name:?}");
+        return Err(pyo3::exceptions::PyValueError::new_err(message));
+    };
+    let first_value = Input::from_object(name, first)?;
+    let dims = [&[values.len()], first_value.dims.as_slice()].concat();
+    let shape = Shape::new(dims)
+        .ok_or_else(|| Diagnostic::error(codes::INPUT_SHAPE, "the shape is too large").into())
+        .or_raise(first.py())?;
+    Ok(file::safetensors::Outline { name: name.clone(), dtype: first_value.dtype, shape })
 }
 
 /// Files and folders that belong to no bundle and that a new bundle here would replace.

@@ -2,10 +2,14 @@
 
 mod bundle;
 mod compare;
+mod drift;
 mod errors;
 mod input;
+mod options;
 mod output;
 mod pipeline;
+mod proof;
+mod python_engine;
 mod recorder;
 mod torch;
 
@@ -15,10 +19,16 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<drift::Parity>()?;
     module.add_class::<pipeline::Pipeline>()?;
+    module.add_class::<proof::Proof>()?;
+    module.add_class::<proof::ProofBuilder>()?;
     module.add_class::<recorder::Operation>()?;
     module.add_class::<recorder::Recorder>()?;
-    module.add_function(wrap_pyfunction!(bundle::write_tensors, module)?)?;
+    module.add_function(wrap_pyfunction!(bundle::write_samples, module)?)?;
+    module.add_function(wrap_pyfunction!(proof::check, module)?)?;
+    module.add_function(wrap_pyfunction!(proof::fingerprint, module)?)?;
+    module.add_function(wrap_pyfunction!(proof::seal, module)?)?;
     module.add_function(wrap_pyfunction!(bundle::strangers, module)?)?;
     module.add_function(wrap_pyfunction!(bundle::element_names_problem, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare, module)?)?;

@@ -1,7 +1,6 @@
 //! A loaded bundle, for Python.
 
 use std::collections::HashMap;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,13 +9,15 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString};
 use veracity::tensor::{DType, Tensor};
 use veracity::{
-    Bundle, Device, Diagnostic, EngineChoice, EngineSearch, Engines, Fusion, OutputId, PlannedPort,
-    Refusal, RunOptions, Runner, SessionOptions, Target, codes,
+    Bundle, Diagnostic, EngineSearch, Fusion, OutputId, PlannedPort, RunOptions, Runner, Target,
+    codes,
 };
 
 use crate::errors::{OrRaise, list_from_diagnostics};
 use crate::input::{Input, Library};
+use crate::options::{engine_choice, session_options};
 use crate::output::{object_from_bytes, object_from_tensor};
+use crate::python_engine::PythonEngines;
 
 /// A loaded bundle. Python threads may share it: steps run one after the other.
 #[pyclass(frozen, module = "veracity._native")]
@@ -45,7 +46,12 @@ struct OutputPort {
 impl Pipeline {
     #[new]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
-    #[pyo3(signature = (path, *, engine, device, threads, fuse, site_packages))]
+    #[expect(
+        clippy::too_many_arguments,
+        clippy::fn_params_excessive_bools,
+        reason = "Python names them"
+    )]
+    #[pyo3(signature = (path, *, engine, device, threads, fuse, require_proof, site_packages))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -53,16 +59,19 @@ impl Pipeline {
         device: &str,
         threads: usize,
         fuse: bool,
+        require_proof: bool,
         site_packages: Vec<PathBuf>,
     ) -> PyResult<Self> {
         let options = options_from_names(device, threads, fuse).or_raise(py)?;
-        let choice = EngineChoice::from_name(engine)
-            .ok_or_else(|| invalid(format!("there is no engine {engine:?}")))
-            .or_raise(py)?;
+        let choice = engine_choice(engine).or_raise(py)?;
         let search = EngineSearch { site_packages, ..EngineSearch::default() };
         let load = || -> veracity::Result<(Bundle, Runner)> {
             let bundle = Bundle::open(&path)?;
-            let runner = Runner::load(&bundle, &Engines::new(choice, search), &options)?;
+            if require_proof {
+                veracity::proof::require(&bundle)?;
+            }
+            let engines = PythonEngines::for_running(choice, search);
+            let runner = Runner::load(&bundle, &engines, &options)?;
             Ok((bundle, runner))
         };
         let (bundle, runner) = py.detach(load).or_raise(py)?;
@@ -274,15 +283,7 @@ impl<'py> Given<'py> {
 }
 
 fn options_from_names(device: &str, threads: usize, fuse: bool) -> veracity::Result<RunOptions> {
-    let device = Device::from_name(device)
-        .ok_or_else(|| invalid(format!("there is no device {device:?}")))?;
-    let threads =
-        NonZeroUsize::new(threads).ok_or_else(|| invalid("at least 1 thread is needed".into()))?;
-    let session = SessionOptions { device, threads, ..SessionOptions::default() };
+    let session = session_options(device, threads)?;
     let fusion = if fuse { Fusion::within_single_precision() } else { Fusion::Off };
     Ok(RunOptions::new().with_session(session).with_fusion(fusion))
-}
-
-fn invalid(message: String) -> Refusal {
-    Diagnostic::error(codes::OPTION_INVALID, message).into()
 }

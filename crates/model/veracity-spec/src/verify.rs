@@ -194,8 +194,10 @@ fn hash_mismatch<T: std::fmt::Display>(
     found: T,
 ) -> Diagnostic {
     let message = format!("`{path}` has {hash} {found}, not the recorded {expected}");
-    Diagnostic::error(codes::HASH_MISMATCH, message)
-        .hint("the file was changed or cut short after the bundle was made: get both anew")
+    Diagnostic::error(codes::HASH_MISMATCH, message).hint(
+        "the file was changed or cut short after the bundle was made: get both anew, or \
+             record a deliberate change with `veracity seal`",
+    )
 }
 
 /// Points at where the bundle names a file, instead of at the file.

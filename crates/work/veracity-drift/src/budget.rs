@@ -10,9 +10,13 @@ use veracity_tensor::DType;
 /// that is wrong by one part in a thousand brings in hundreds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
-    /// Units in the last place of the largest reference.
+    /// Units in the last place of the largest reference, for single and double precision.
     pub units: f64,
 }
+
+/// How many times fewer units half precision gets: sums are kept in single precision on both
+/// sides and rounded once at the end, so that their length does not matter.
+const HALF_PRECISION_SHARE: f64 = 8.0;
 
 impl Default for Budget {
     fn default() -> Self {
@@ -23,7 +27,11 @@ impl Default for Budget {
 impl Budget {
     /// The largest absolute error that passes. Integers and bools must be equal.
     pub fn bound(self, dtype: DType, scale: f64) -> f64 {
-        epsilon(dtype) * self.units * scale
+        let units = match dtype {
+            DType::F16 | DType::BF16 => self.units / HALF_PRECISION_SHARE,
+            _ => self.units,
+        };
+        epsilon(dtype) * units * scale
     }
 }
 

@@ -7,14 +7,18 @@
 //! run. The verdict is about introduced error.
 //!
 //! Values that have no reference are not silently left out: they are in the coverage, with the
-//! mapped value that they feed.
+//! mapped value that they feed. An output that was not compared keeps an export from being proved.
 
 mod budget;
 mod origin;
 mod provenance;
 mod rows;
 mod run;
+mod values;
+mod wide;
 
 pub use budget::Budget;
 pub use provenance::{Provenance, provenance};
-pub use rows::{DriftOptions, References, drift};
+pub use rows::{DriftOptions, drift};
+pub use values::{Values, held};
+pub use wide::against_float64;

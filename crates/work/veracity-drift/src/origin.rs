@@ -5,31 +5,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use veracity_onnx::NodeFacts;
 use veracity_results::Unmapped;
 
-/// Values of the export without counterpart, each with the compared value that it feeds first.
-pub(crate) fn unmapped(nodes: &[NodeFacts], mapped: &BTreeSet<&str>) -> Vec<Unmapped> {
+/// Values of the export that were not compared, each with the compared value that it feeds first.
+pub(crate) fn unmapped(nodes: &[NodeFacts], compared: &BTreeSet<&str>) -> Vec<Unmapped> {
     let mut part_of: BTreeMap<&str, Option<String>> = BTreeMap::new();
     for node in nodes.iter().rev() {
-        let own = node.outputs.iter().find(|output| mapped.contains(output.as_str())).cloned();
+        let own = node.outputs.iter().find(|output| compared.contains(output.as_str())).cloned();
         let further = || {
             let mut outputs = node.outputs.iter();
             outputs.find_map(|output| part_of.get(output.as_str()).cloned().flatten())
         };
         let serves = own.or_else(further);
-        for input in node.inputs.iter().filter(|input| !mapped.contains(input.as_str())) {
-            // Nodes are seen backwards: the last one to be written is the first to be run.
-            part_of.insert(input, serves.clone());
+        for input in node.inputs.iter().filter(|input| !compared.contains(input.as_str())) {
+            // Nodes are seen backwards: the last one to be written is the first to be run. A reader
+            // that serves nothing does not hide one that does.
+            if serves.is_some() || !part_of.contains_key(input.as_str()) {
+                part_of.insert(input, serves.clone());
+            }
         }
     }
-    let missing = nodes.iter().flat_map(|node| {
+    let outputs = nodes.iter().flat_map(|node| {
         let outputs = node.outputs.iter().filter(|output| !output.is_empty());
         outputs.map(move |output| (output, &node.op_type))
     });
-    missing
-        .filter(|(output, _)| !mapped.contains(output.as_str()))
-        .map(|(output, op_type)| Unmapped {
-            name: output.clone(),
-            op_type: op_type.clone(),
-            part_of: part_of.get(output.as_str()).cloned().flatten(),
+    outputs
+        .filter(|(output, _)| !compared.contains(output.as_str()))
+        .map(|(output, op_type)| {
+            let part_of = part_of.get(output.as_str()).cloned().flatten();
+            let reason = part_of.is_none().then(|| "it feeds no compared value".to_owned());
+            Unmapped { name: output.clone(), op_type: op_type.clone(), part_of, reason }
         })
         .collect()
 }

@@ -1,27 +1,26 @@
 //! Measures every mapped value twice and says which operator is guilty.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use veracity_compare::{MeasureOptions, measure};
 use veracity_diag::{Diagnostic, Result, codes};
-use veracity_engine::{Engine, OptimizationLevel, SessionOptions};
-use veracity_onnx::{Model, NodeFacts};
+use veracity_engine::{Device, Engine, OptimizationLevel, SessionOptions};
+use veracity_onnx::{Model, NodeFacts, ValueInfo};
 use veracity_results::{
-    AgainstFloat64, DRIFT_SCHEMA_VERSION, DriftReport, DriftRow, ErrorFigures, Measurement,
-    SessionRecord, Tolerance, Verdict,
+    DRIFT_SCHEMA_VERSION, DriftReport, DriftRow, ErrorFigures, Measurement, SessionRecord,
+    Tolerance, Verdict,
 };
-use veracity_tensor::{DType, Tensor, TensorView};
+use veracity_tensor::SharedTensor;
 
 use crate::budget::Budget;
 use crate::origin::unmapped;
 use crate::provenance::provenance;
-use crate::run::{by_name, run_once};
+use crate::run::run_once;
+use crate::values::{Values, view};
 
 /// Names of inputs that stand for values at which the graph is cut.
 const GIVEN: &str = "veracity:given:";
-
-/// What the original computed, by the names of the export.
-pub type References = BTreeMap<String, Tensor>;
 
 /// How to compare.
 #[derive(Clone, Debug)]
@@ -32,7 +31,7 @@ pub struct DriftOptions {
     pub budget: Budget,
     /// Absolute tolerance of the accumulated error, for `drift_origin`.
     pub tolerance: f64,
-    /// Bytes of outputs that are held at once; more values take more runs.
+    /// Bytes of outputs that are computed at once; more values take more runs.
     pub memory_bytes: usize,
     /// Threads and device. The graph is run as it stands: an engine that rewrites it would not
     /// compute the values that are looked at.
@@ -42,89 +41,105 @@ pub struct DriftOptions {
 impl Default for DriftOptions {
     fn default() -> Self {
         let optimization = OptimizationLevel::None;
+        let session =
+            SessionOptions { optimization, device: Device::Cpu, ..SessionOptions::default() };
         Self {
             model: "model".to_owned(),
             budget: Budget::default(),
             tolerance: 1e-4,
             memory_bytes: 256 << 20,
-            session: SessionOptions { optimization, ..SessionOptions::default() },
+            session,
         }
     }
 }
 
 /// Compares an export with what the original computed, value by value.
 ///
-/// `inputs` are those of the model. `wide` are the same values computed in float64, where they are
-/// known. Nothing to compare is not comparable, never "no drift".
+/// `inputs` are those of the model, `references` what the original computed. Values of the export
+/// run from its inputs are put into `kept`, if it is given, for [`crate::against_float64`].
+/// Nothing to compare is not comparable, never "no drift".
 pub fn drift(
     model: &Model,
-    inputs: &References,
-    references: &References,
-    wide: &References,
+    inputs: &Values,
+    references: &Values,
     engine: &dyn Engine,
     options: &DriftOptions,
+    mut kept: Option<&mut Values>,
 ) -> Result<DriftReport> {
     let nodes = model.nodes();
-    let mut rows = rows(&nodes, references, options.budget);
-    let mapped: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
-    let mapped: Vec<&str> = mapped.iter().map(String::as_str).collect();
-    let cut = model.cut_at(&mapped, GIVEN)?;
-    for chunk in chunks(&rows, references, options.memory_bytes) {
-        let names = &mapped[chunk.clone()];
-        let marked = model.part_for(names)?;
-        look(
-            &marked,
-            names,
-            &by_name(inputs),
-            references,
-            engine,
-            options,
-            &mut |index, found| {
-                let row = &mut rows[chunk.start + index];
-                let reference = &references[&row.name];
-                row.accumulated = figures(&compare(&reference.view(), found)?);
-                row.float64 =
-                    wide.get(&row.name).map(|wide| against(wide, reference, found)).transpose()?;
-                Ok(())
-            },
-        )?;
-        let part = cut.part_for(names)?;
-        let given = |name: &str| match name.strip_prefix(GIVEN) {
-            Some(value) => references.get(value).cloned(),
-            None => inputs.get(name).cloned(),
-        };
-        look(&part, names, &given, references, engine, options, &mut |index, found| {
-            let row = &mut rows[chunk.start + index];
-            row.introduced = figures(&compare(&references[&row.name].view(), found)?);
-            Ok(())
-        })?;
+    let mut rows = rows(model, &nodes, references, options.budget)?;
+    let comparable: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].problem.is_none()).collect();
+    let names: Vec<String> = comparable.iter().map(|&index| rows[index].name.clone()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let cut = model.cut_at(&names, GIVEN)?;
+    for chunk in chunks(&names, references, options.memory_bytes) {
+        let (wanted, into) = (&names[chunk.clone()], &comparable[chunk]);
+        let wanted: Vec<(&str, &SharedTensor)> =
+            wanted.iter().map(|name| (*name, &references[*name])).collect();
+        let found = from_inputs(model, &wanted, inputs, engine, options)?;
+        for ((name, found), &index) in wanted.iter().zip(found).zip(into) {
+            rows[index].accumulated = figures(&compare(&references[name.0], &found)?);
+            if let Some(kept) = kept.as_deref_mut() {
+                kept.insert(name.0.to_owned(), found);
+            }
+        }
+        let found = on_references(&cut, &wanted, inputs, references, engine, options)?;
+        for ((name, found), &index) in wanted.iter().zip(found).zip(into) {
+            rows[index].introduced = figures(&compare(&references[name.0], &found)?);
+        }
     }
     rows.iter_mut().for_each(judge);
-    Ok(report(rows, &nodes, engine, options))
+    Ok(report(model, rows, &nodes, engine, options))
 }
 
-fn look(
+/// The values of a model that is run from its inputs.
+fn from_inputs(
     model: &Model,
-    names: &[&str],
-    given: &dyn Fn(&str) -> Option<Tensor>,
-    references: &References,
+    wanted: &[(&str, &SharedTensor)],
+    inputs: &Values,
     engine: &dyn Engine,
     options: &DriftOptions,
-    seen: &mut dyn FnMut(usize, &TensorView<'_>) -> Result<()>,
-) -> Result<()> {
-    let wanted: Vec<(&str, &Tensor)> =
-        names.iter().map(|name| (*name, &references[*name])).collect();
-    run_once(engine, model, given, &wanted, &options.session, seen)
+) -> Result<Vec<SharedTensor>> {
+    let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
+    let part = model.part_for(&names)?;
+    run_once(engine, &part, &|name| inputs.get(name).cloned(), wanted, &options.session)
 }
 
-/// A row for each value that has a reference, still without figures.
-fn rows(nodes: &[NodeFacts], references: &References, budget: Budget) -> Vec<DriftRow> {
+/// The values of a model that is cut, each computed from references.
+fn on_references(
+    cut: &Model,
+    wanted: &[(&str, &SharedTensor)],
+    inputs: &Values,
+    references: &Values,
+    engine: &dyn Engine,
+    options: &DriftOptions,
+) -> Result<Vec<SharedTensor>> {
+    let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
+    let part = cut.part_for(&names)?;
+    let given = |name: &str| match name.strip_prefix(GIVEN) {
+        Some(value) => references.get(value).cloned(),
+        None => inputs.get(name).cloned(),
+    };
+    run_once(engine, &part, &given, wanted, &options.session)
+}
+
+/// A row for each value that has a reference and a declared type, still without figures.
+fn rows(
+    model: &Model,
+    nodes: &[NodeFacts],
+    references: &Values,
+    budget: Budget,
+) -> Result<Vec<DriftRow>> {
+    let described: BTreeMap<String, ValueInfo> =
+        model.described_values().into_iter().map(|info| (info.name.clone(), info)).collect();
     let mut rows = Vec::new();
     for node in nodes {
         let origin = provenance(node);
         for output in &node.outputs {
             let Some(reference) = references.get(output) else { continue };
-            let scale = scale(reference);
+            let Some(info) = described.get(output) else { continue };
+            let itself = compare(reference, reference)?;
+            let scale = itself.max_abs_reference;
             rows.push(DriftRow {
                 name: output.clone(),
                 op_type: node.op_type.clone(),
@@ -137,24 +152,36 @@ fn rows(nodes: &[NodeFacts], references: &References, budget: Budget) -> Vec<Dri
                 introduced: ErrorFigures::default(),
                 float64: None,
                 budget: budget.bound(reference.dtype(), scale),
-                verdict: Verdict::NotComparable,
+                verdict: not_a_number(&itself),
+                problem: disagreement(info, reference),
             });
         }
     }
-    rows
+    Ok(rows)
 }
 
-fn scale(reference: &Tensor) -> f64 {
-    let view = reference.view();
-    compare(&view, &view).map_or(0.0, |measured| measured.max_abs_reference)
+/// Where the original is NaN, agreement says nothing.
+fn not_a_number(itself: &Measurement) -> Verdict {
+    if itself.non_finite.reference_nan > 0 { Verdict::NotComparable } else { Verdict::Proved }
 }
 
-/// Ranges of rows whose values fit into memory together; one that does not fit alone is alone.
-fn chunks(rows: &[DriftRow], references: &References, limit: usize) -> Vec<std::ops::Range<usize>> {
-    let mut chunks: Vec<std::ops::Range<usize>> = Vec::new();
+/// Why a value cannot be compared with its reference, if it cannot.
+fn disagreement(info: &ValueInfo, reference: &SharedTensor) -> Option<String> {
+    let dims = reference.shape().dims();
+    let fits = info.dims.as_ref().is_none_or(|declared| {
+        declared.len() == dims.len() && declared.iter().zip(dims).all(|(dim, &is)| dim.admits(is))
+    });
+    let same = info.dtype == Some(reference.dtype()) && fits;
+    let (is, shape) = (reference.dtype(), reference.shape());
+    (!same).then(|| format!("it is {info} in the export and {is} {shape} in the original"))
+}
+
+/// Ranges of values that fit into memory together; one that does not fit alone is alone.
+fn chunks(names: &[&str], references: &Values, limit: usize) -> Vec<Range<usize>> {
+    let mut chunks: Vec<Range<usize>> = Vec::new();
     let mut held = 0;
-    for (index, row) in rows.iter().enumerate() {
-        let bytes = references[&row.name].bytes().len();
+    for (index, name) in names.iter().enumerate() {
+        let bytes = references[*name].byte_len();
         match chunks.last_mut() {
             Some(last) if held + bytes <= limit => {
                 last.end = index + 1;
@@ -169,8 +196,8 @@ fn chunks(rows: &[DriftRow], references: &References, limit: usize) -> Vec<std::
     chunks
 }
 
-fn compare(reference: &TensorView<'_>, candidate: &TensorView<'_>) -> Result<Measurement> {
-    measure(reference, candidate, &MeasureOptions::new(Tolerance::EXACT))
+fn compare(reference: &SharedTensor, candidate: &SharedTensor) -> Result<Measurement> {
+    measure(&view(reference)?, &view(candidate)?, &MeasureOptions::new(Tolerance::EXACT))
 }
 
 fn figures(measured: &Measurement) -> ErrorFigures {
@@ -181,54 +208,33 @@ fn figures(measured: &Measurement) -> ErrorFigures {
     }
 }
 
-/// Errors of both sides against float64.
-fn against(wide: &Tensor, reference: &Tensor, found: &TensorView<'_>) -> Result<AgainstFloat64> {
-    let error = |side: &TensorView<'_>| -> Result<f64> {
-        Ok(compare(&wide.view(), &widened(side)?.view())?.max_abs)
-    };
-    Ok(AgainstFloat64 { reference: error(&reference.view())?, candidate: error(found)? })
-}
-
-/// A tensor of floats as float64.
-fn widened(view: &TensorView<'_>) -> Result<Tensor> {
-    let tensor = view.to_tensor();
-    let values: Option<Vec<f64>> = match tensor.dtype() {
-        DType::F64 => tensor.as_slice::<f64>().map(<[f64]>::to_vec),
-        DType::F32 => {
-            tensor.as_slice::<f32>().map(|values| values.iter().copied().map(f64::from).collect())
-        }
-        _ => None,
-    };
-    let values = values.ok_or_else(|| {
-        let message = format!("{} cannot be compared with float64", tensor.dtype());
-        Diagnostic::error(codes::DTYPE_UNSUPPORTED, message)
-    })?;
-    Tensor::from_slice(tensor.shape().clone(), &values)
-}
-
+/// A row comes in as proved, or as not comparable where the original is NaN.
 fn judge(row: &mut DriftRow) {
     let within = row.introduced.max_abs <= row.budget && row.introduced.mismatching == 0;
-    row.verdict = if within { Verdict::Proved } else { Verdict::Disproved };
+    if row.problem.is_some() || !within {
+        row.verdict = Verdict::Disproved;
+    } else if row.verdict == Verdict::NotComparable {
+        row.problem = Some("the original has NaN here".to_owned());
+    }
 }
 
 fn report(
+    model: &Model,
     rows: Vec<DriftRow>,
     nodes: &[NodeFacts],
     engine: &dyn Engine,
     options: &DriftOptions,
 ) -> DriftReport {
-    let mapped: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    let compared: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     let first = |wrong: &dyn Fn(&DriftRow) -> bool| {
         rows.iter().find(|row| wrong(row)).map(|row| row.name.clone())
     };
     let above = |row: &DriftRow| {
         row.accumulated.max_abs > options.tolerance || row.accumulated.mismatching > 0
     };
-    let mut reasons = Vec::new();
-    if rows.is_empty() {
-        let message = "no value of the export has a counterpart: nothing was compared";
-        reasons.push(Diagnostic::error(codes::COMPARE_NOTHING, message));
-    }
+    let reasons = gaps(model, &compared);
+    let worst = rows.iter().map(|row| row.verdict).max().unwrap_or(Verdict::NotComparable);
+    let least = if reasons.is_empty() { Verdict::Proved } else { Verdict::NotComparable };
     DriftReport {
         schema_version: DRIFT_SCHEMA_VERSION.to_owned(),
         model: options.model.clone(),
@@ -236,14 +242,30 @@ fn report(
             node: options.model.clone(),
             engine: engine.name().to_owned(),
             engine_version: engine.version(),
-            device: "cpu".to_owned(),
+            device: options.session.device.to_string(),
         },
-        verdict: rows.iter().map(|row| row.verdict).max().unwrap_or(Verdict::NotComparable),
+        verdict: worst.max(least),
         origin: first(&|row| row.verdict == Verdict::Disproved),
         drift_origin: first(&above),
         tolerance: options.tolerance,
-        unmapped: unmapped(nodes, &mapped),
+        unmapped: unmapped(nodes, &compared),
         reasons,
         rows,
     }
+}
+
+/// What keeps an export from being proved although no row is wrong.
+fn gaps(model: &Model, compared: &BTreeSet<&str>) -> Vec<Diagnostic> {
+    let mut gaps = Vec::new();
+    if compared.is_empty() {
+        let message = "no value of the export has a counterpart: nothing was compared";
+        gaps.push(Diagnostic::error(codes::COMPARE_NOTHING, message));
+    }
+    for output in model.outputs() {
+        if !compared.contains(output.name.as_str()) {
+            let message = format!("output {:?} was not compared", output.name);
+            gaps.push(Diagnostic::error(codes::COMPARE_MISSING, message));
+        }
+    }
+    gaps
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use veracity_diag::codes;
-use veracity_drift::{DriftOptions, References, drift};
+use veracity_drift::{DriftOptions, Values, against_float64, drift, held};
 use veracity_engine::{Engine, ModelBytes, ModelFormat, ModelSource, Port, Ports, SessionOptions};
 use veracity_engine_ort::{OrtEngine, Search};
 use veracity_onnx::{GraphBuilder, Model, Node};
@@ -52,8 +52,7 @@ fn input() -> Tensor {
 }
 
 /// What a model computes at `v0`, `v1`, ...
-#[expect(unsafe_code, reason = "memory of a session that does not run any more is read")]
-fn values(model: &Model) -> References {
+fn values(model: &Model) -> Values {
     let names: Vec<String> = (0..STEPS).map(|step| format!("v{step}")).collect();
     let port = |name: &str| Port::new(name, DType::F32, [1_usize, 8]);
     let ports =
@@ -62,21 +61,26 @@ fn values(model: &Model) -> References {
     let source = ModelSource { format: ModelFormat::Onnx, bytes };
     let mut session = ort().load(&source, &ports, &SessionOptions::default()).unwrap();
     let memory = || SharedTensor::zeros(DType::F32, [1_usize, 8].into());
-    let given = memory();
-    // SAFETY: nothing runs on this memory yet.
-    unsafe { given.bytes_mut().copy_from_slice(input().bytes()) };
     let outputs: Vec<SharedTensor> = names.iter().map(|_| memory()).collect();
-    let binding = session.bind(&[given], &outputs).unwrap();
+    let binding = session.bind(&[held(&input().view())], &outputs).unwrap();
     session.run(binding).unwrap();
-    // SAFETY: the session has run.
-    let tensors = outputs.iter().map(|memory| unsafe { memory.to_tensor() });
-    names.into_iter().zip(tensors).collect()
+    names.into_iter().zip(outputs).collect()
+}
+
+fn inputs() -> Values {
+    BTreeMap::from([("x".to_owned(), held(&input().view()))])
+}
+
+/// A copy of values with one of them replaced.
+fn replaced(values: &Values, name: &str, tensor: &Tensor) -> Values {
+    let mut values = values.clone();
+    values.insert(name.to_owned(), held(&tensor.view()));
+    values
 }
 
 fn compared(wrong: Option<usize>, options: &DriftOptions) -> DriftReport {
-    let inputs = BTreeMap::from([("x".to_owned(), input())]);
     let references = values(&chain(None));
-    drift(&chain(wrong), &inputs, &references, &References::new(), ort(), options).unwrap()
+    drift(&chain(wrong), &inputs(), &references, ort(), options, None).unwrap()
 }
 
 #[test]
@@ -126,29 +130,82 @@ fn values_without_counterpart_are_listed_with_what_they_are_part_of() {
 
 #[test]
 fn nothing_to_compare_is_not_no_drift() {
-    let inputs = BTreeMap::from([("x".to_owned(), input())]);
-    let nothing = References::new();
     let options = DriftOptions::default();
-    let report = drift(&chain(None), &inputs, &nothing, &nothing, ort(), &options).unwrap();
+    let report = drift(&chain(None), &inputs(), &Values::new(), ort(), &options, None).unwrap();
     assert_eq!(report.verdict, Verdict::NotComparable);
     assert_eq!(report.reasons[0].code, codes::COMPARE_NOTHING);
 }
 
 #[test]
-fn float64_says_how_wrong_each_side_is() {
-    let inputs = BTreeMap::from([("x".to_owned(), input())]);
-    let references = values(&chain(None));
-    let wide: References = references
-        .iter()
-        .map(|(name, tensor)| {
-            let values = tensor.as_slice::<f32>().unwrap().iter().copied().map(f64::from);
-            let wide = Tensor::from_slice([1, 8], &values.collect::<Vec<_>>()).unwrap();
-            (name.clone(), wide)
-        })
-        .collect();
+fn an_output_without_counterpart_keeps_an_export_from_being_proved() {
+    let mut references = values(&chain(None));
+    references.remove("v5");
     let options = DriftOptions::default();
-    let report = drift(&chain(Some(1)), &inputs, &references, &wide, ort(), &options).unwrap();
-    let of = |index: usize| report.rows[index].float64.unwrap();
-    assert!(of(0).candidate == 0.0 && of(0).reference == 0.0);
-    assert!(of(1).candidate > 1e-5 && of(1).reference == 0.0);
+    let report = drift(&chain(None), &inputs(), &references, ort(), &options, None).unwrap();
+    assert_eq!(report.verdict, Verdict::NotComparable);
+    assert_eq!(report.reasons[0].code, codes::COMPARE_MISSING);
+}
+
+#[test]
+fn another_shape_or_dtype_is_a_fault_of_that_operator() {
+    let references = values(&chain(None));
+    let options = DriftOptions::default();
+    for other in [
+        Tensor::zeros(DType::F32, [8_usize, 1].into()),
+        Tensor::zeros(DType::F64, [1_usize, 8].into()),
+    ] {
+        let references = replaced(&references, "v3", &other);
+        let report = drift(&chain(None), &inputs(), &references, ort(), &options, None).unwrap();
+        assert_eq!(report.verdict, Verdict::Disproved);
+        assert_eq!(report.origin.as_deref(), Some("v3"));
+        assert!(report.rows[3].problem.is_some());
+        let others = report.rows.iter().filter(|row| row.name != "v3");
+        assert!(
+            others.clone().count() == 5 && others.clone().all(|row| row.introduced.max_abs == 0.0)
+        );
+    }
+}
+
+#[test]
+fn nan_is_never_proved() {
+    let references = values(&chain(None));
+    let options = DriftOptions::default();
+    let nan = Tensor::from_slice([1, 8], &[f32::NAN; 8]).unwrap();
+    let only_there = replaced(&references, "v2", &nan);
+    let report = drift(&chain(None), &inputs(), &only_there, ort(), &options, None).unwrap();
+    assert_eq!(report.origin.as_deref(), Some("v2"), "the export has numbers there");
+
+    let everywhere: Values =
+        references.keys().map(|name| (name.clone(), held(&nan.view()))).collect();
+    let inputs = BTreeMap::from([("x".to_owned(), held(&nan.view()))]);
+    let report = drift(&chain(None), &inputs, &everywhere, ort(), &options, None).unwrap();
+    assert_eq!((report.verdict, report.origin), (Verdict::NotComparable, None));
+}
+
+#[test]
+fn float64_says_how_wrong_each_side_is() {
+    let references = values(&chain(None));
+    let (options, mut kept) = (DriftOptions::default(), Values::new());
+    let wrong = chain(Some(1));
+    drift(&wrong, &inputs(), &references, ort(), &options, Some(&mut kept)).unwrap();
+    // Truth: tanh in float64 of the very products.
+    let truth = |step: usize| -> Tensor {
+        let mut values: Vec<f64> = (0..8_u8).map(|i| f64::from(i) / 4.0 - 1.0).collect();
+        for _ in 0..=step {
+            for (i, value) in (0..8_u8).zip(&mut values) {
+                *value = (*value * f64::from(0.9 + f32::from(i) / 40.0)).tanh();
+            }
+        }
+        Tensor::from_slice([1, 8], &values).unwrap()
+    };
+    let of = |step: usize| {
+        let name = format!("v{step}");
+        let found = against_float64(&truth(step).view(), &references[&name], &kept[&name]);
+        found.unwrap().unwrap()
+    };
+    assert!(of(0).candidate < 1e-6 && of(0).reference < 1e-6);
+    assert!(of(1).candidate > 1e-5 && of(1).reference < 1e-6);
+    let narrow = Tensor::zeros(DType::F32, [1_usize, 8].into());
+    let none = against_float64(&narrow.view(), &references["v0"], &kept["v0"]).unwrap();
+    assert_eq!(none, None, "float32 is not float64");
 }

@@ -64,8 +64,15 @@ fn first_change(proved: &Subject, now: &Subject) -> Option<String> {
 
 /// Refuses a bundle whose proof is missing, stale or negative.
 pub fn require(bundle: &Bundle) -> Result<()> {
-    let check = format!("`veracity check {} --save` proves it again", bundle.root().display());
-    let (code, message) = match standing(bundle)? {
+    let standing = standing(bundle)?;
+    let hint = match standing {
+        Standing::OnlyRepeats => {
+            "export it from the Python code with Veracity, which records what the code computes"
+                .to_owned()
+        }
+        _ => format!("`veracity check {} --save` proves it again", bundle.root().display()),
+    };
+    let (code, message) = match standing {
         Standing::Good => return Ok(()),
         Standing::Missing => (codes::PROOF_MISSING, "the bundle has no proof".to_owned()),
         Standing::Stale(change) => (codes::PROOF_STALE, format!("the proof is stale: {change}")),
@@ -81,5 +88,5 @@ pub fn require(bundle: &Bundle) -> Result<()> {
         }
     };
     let place = Place::file(bundle.yaml_path().display().to_string());
-    Err(Refusal::from(Diagnostic::error(code, message).at(place).hint(check)))
+    Err(Refusal::from(Diagnostic::error(code, message).at(place).hint(hint)))
 }

@@ -32,7 +32,7 @@ fn a_changed_byte_is_refused() {
     16 |       model_path: scale.onnx
        |                   ^^^^^^^^^^
        = node: scale
-       = hint: the file was changed or cut short after the bundle was made: get both anew
+       = hint: the file was changed or cut short after the bundle was made: get both anew, or record a deliberate change with `veracity seal`
 
     refused: 1 error; 3 files hashed, 2 models compared with their ports
     ");

@@ -1,0 +1,1 @@
+"""What `veracity.parity` is made of. Imported when it is first called: torch is needed here."""

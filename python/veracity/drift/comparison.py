@@ -1,0 +1,217 @@
+"""Brings the module, its program and the ONNX model together."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from veracity import _native
+from veracity.drift import coverage, reference, weights
+from veracity.drift.program import Program, export, tensor_nodes, user_inputs, user_outputs
+from veracity.errors import refuse
+from veracity.inference import site_packages
+
+_ATTENTION = "scaled_dot_product_attention"
+
+
+class Comparison:
+    """One module with its arguments, and the ONNX model that it is compared with."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        file: str | os.PathLike[str] | None,
+    ) -> None:
+        """Export the module, and read the file if there is one."""
+        if not isinstance(model, nn.Module):
+            raise refuse("VER0707", f"a {type(model).__name__} is no torch.nn.Module")
+        self._model = model
+        self._args, self._kwargs = args, kwargs
+        self._reasons: list[dict[str, Any]] = []
+        self._notes: list[str] = []
+        given = None if file is None else weights.read(file)
+        # A file that was made with attention in one piece has other names behind it.
+        open_attention = given is None or not weights.mentions(given, _ATTENTION)
+        program = export(model, args, kwargs, open_attention=open_attention)
+        self._exported = program.exported
+        onnx = program.onnx if given is None else given
+        self._declare_types(onnx)
+        self._targets = self._targets_in(onnx)
+        self._input_names = self._inputs_of(onnx)
+        self._native = self._loaded(program, onnx)
+
+    def run(
+        self, *, tolerance: float, float64: bool, units: float, **options: Any
+    ) -> dict[str, Any]:
+        """Compare; return the report."""
+        outputs = self._record()
+        self._check_program(outputs, tolerance)
+        self._native.run(
+            tolerance=tolerance,
+            units=units,
+            keep=float64,
+            site_packages=site_packages(),
+            **options,
+        )
+        if float64:
+            self._widen()
+        return self._report()
+
+    # Names
+
+    def _declare_types(self, onnx: Any) -> None:
+        """Say what a value is where a file does not; one that lies is found when it is run."""
+        import onnx_ir
+        from onnx_ir.tensor_adapters import from_torch_dtype
+
+        fakes = {node.name: node.meta["val"] for node in tensor_nodes(self._exported)}
+        for node in onnx.graph:
+            for value in node.outputs:
+                fake = fakes.get(value.name)
+                if fake is not None and (value.dtype is None or value.shape is None):
+                    value.dtype = from_torch_dtype(fake.dtype)
+                    value.shape = onnx_ir.Shape(int(size) for size in fake.shape)
+
+    def _targets_in(self, onnx: Any) -> dict[str, list[str]]:
+        """Return the names in the ONNX model of each tensor of the program.
+
+        Names agree; outputs are paired by their position, whatever they are called.
+        """
+        present = weights.names(onnx)
+        found = [value.name for value in onnx.graph.outputs]
+        ours = user_outputs(self._exported)
+        if len(found) != len(ours):
+            message = f"the export has {len(found)} outputs, the module gives {len(ours)} tensors"
+            self._reasons.append(_reason("VER1108", message))
+        by_position = dict(zip(found, ours, strict=False))
+        calls = [node.name for node in tensor_nodes(self._exported)]
+        targets = {
+            name: [name]
+            for name in calls
+            if name in present and by_position.get(name, name) == name
+        }
+        for onnx_name, name in by_position.items():
+            if onnx_name != name:
+                targets.setdefault(name, []).append(onnx_name)
+        return targets
+
+    def _inputs_of(self, onnx: Any) -> dict[str, list[str]]:
+        """Return the names in the ONNX model of each input of the module."""
+        held = set(onnx.graph.initializers)
+        found = [value.name for value in onnx.graph.inputs if value.name not in held]
+        ours = user_inputs(self._exported)
+        strangers = [name for name in found if name not in ours]
+        if not strangers:
+            return {name: [name] for name in found}
+        if len(found) != len(ours):
+            raise refuse(
+                "VER0506",
+                f"the file has an input '{strangers[0]}' that the module has not",
+                hints=(f"the module takes {', '.join(ours) or 'no tensors'}",),
+            )
+        return {name: [onnx_name] for name, onnx_name in zip(ours, found, strict=True)}
+
+    def _loaded(self, program: Program, onnx: Any) -> _native.Parity:
+        """Hand the model over. The export's weights are not needed any more afterwards."""
+        held: list[tuple[str, Any]] = []
+        bytes_without = weights.lift(onnx, lambda name, array: held.append((name, array)))
+        program.onnx = None
+        native = _native.Parity(bytes_without)
+        while held:
+            native.input(*held.pop())
+        return native
+
+    # Values
+
+    def _record(self) -> dict[str, Tensor]:
+        """Interpret the program; return its outputs."""
+        wanted_outputs = set(user_outputs(self._exported))
+        outputs: dict[str, Tensor] = {}
+
+        def take(name: str, value: Tensor) -> None:
+            for target in self._input_names.get(name, ()):
+                self._native.input(target, value)
+            for target in self._targets.get(name, ()):
+                self._native.reference(target, value)
+            if name in wanted_outputs:
+                outputs[name] = value.clone()
+
+        wanted = frozenset({*self._targets, *self._input_names, *wanted_outputs})
+        args, kwargs = reference.own_arguments(self._args, self._kwargs)
+        reference.interpret(reference.Reference, self._exported, args, kwargs, wanted, take)
+        return outputs
+
+    def _widen(self) -> None:
+        def take(name: str, value: Tensor) -> None:
+            if value.dtype == torch.float64:
+                for target in self._targets[name]:
+                    self._native.wide(target, value)
+
+        args, kwargs = reference.own_arguments(self._args, self._kwargs)
+        try:
+            reference.interpret(
+                reference.Wide, self._exported, args, kwargs, frozenset(self._targets), take
+            )
+        except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
+            first_line = str(error).strip().split("\n", 1)[0]
+            self._notes.append(f"float64 is not known everywhere: {first_line}")
+
+    def _check_program(self, outputs: Mapping[str, Tensor], tolerance: float) -> None:
+        """Hold the program to what the module itself gives: names are of use only if they agree."""
+        expected = reference.eager_outputs(self._model, self._args, self._kwargs)
+        found = [outputs[name] for name in user_outputs(self._exported)]
+        if len(found) != len(expected):
+            message = f"the program has {len(found)} outputs, the module gives {len(expected)}"
+            self._reasons.append(_reason("VER1108", message))
+        for number, (ours, theirs) in enumerate(zip(expected, found, strict=False)):
+            problem = _difference(ours, theirs, tolerance)
+            if problem:
+                message = f"torch.export's program is not the module: output {number} {problem}"
+                self._reasons.append(_reason("VER1005", message))
+
+    # What was found
+
+    def _report(self) -> dict[str, Any]:
+        report: dict[str, Any] = json.loads(self._native.json())
+        verdicts = {row["name"]: row["verdict"] for row in report["rows"]}
+        ours = {
+            name: verdicts[target]
+            for name, targets in self._targets.items()
+            for target in targets
+            if target in verdicts
+        }
+        report["program"] = coverage.program_values(self._exported, ours)
+        report["notes"] = self._notes
+        if self._reasons:
+            report["reasons"] = [*report.get("reasons", ()), *self._reasons]
+            report["verdict"] = "disproved"
+        return report
+
+
+def _reason(code: str, message: str) -> dict[str, Any]:
+    return {"code": code, "severity": "error", "message": message}
+
+
+def _difference(expected: Tensor, found: Tensor, tolerance: float) -> str:
+    """Say how two outputs differ; rounding adds up differently in a program."""
+    if expected.shape != found.shape or expected.dtype != found.dtype:
+        is_now, was = (
+            f"{found.dtype} {list(found.shape)}",
+            f"{expected.dtype} {list(expected.shape)}",
+        )
+        return f"is {is_now} instead of {was}"
+    if expected.numel() == 0:
+        return ""
+    epsilon = torch.finfo(expected.dtype).eps if expected.is_floating_point() else 0.0
+    ours, theirs = expected.double(), found.double()
+    allowed = max(tolerance, 64 * epsilon) * max(1.0, float(ours.nan_to_num(0, 0, 0).abs().max()))
+    if torch.allclose(theirs, ours, rtol=0.0, atol=allowed, equal_nan=True):
+        return ""
+    return f"differs by {float((ours - theirs).abs().max()):.3g}"

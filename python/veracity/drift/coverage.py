@@ -1,0 +1,43 @@
+"""Says of every tensor of a program what became of it in the export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import fx
+
+from veracity.drift.program import tensor_nodes
+
+
+def program_values(exported: Any, verdicts: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return one entry a tensor: its own verdict, or the compared values that it went into.
+
+    Args:
+        exported: The program.
+        verdicts: Verdicts of the rows, by names of the program.
+    """
+    into = _served(exported, verdicts)
+    return [_entry(node, verdicts, into) for node in tensor_nodes(exported)]
+
+
+def _entry(
+    node: fx.Node, verdicts: Mapping[str, str], into: Mapping[fx.Node, list[str]]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": node.name, "target": str(node.target)}
+    if node.name in verdicts:
+        return found | {"status": verdicts[node.name]}
+    if into[node]:
+        return found | {"status": "folded", "into": into[node]}
+    return found | {"status": "not_mapped", "reason": "no output depends on it"}
+
+
+def _served(exported: Any, verdicts: Mapping[str, str]) -> dict[fx.Node, list[str]]:
+    """Find the nearest compared values behind each node; nodes are seen backwards."""
+    served: dict[fx.Node, list[str]] = {}
+    for node in reversed(exported.graph.nodes):
+        found: dict[str, None] = {}
+        for user in node.users:
+            found.update(dict.fromkeys([user.name] if user.name in verdicts else served[user]))
+        served[node] = list(found)
+    return served

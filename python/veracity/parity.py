@@ -1,0 +1,370 @@
+"""Compares an export with the live module, operator by operator, and names the guilty one.
+
+Torch is imported when `parity` is called. The result is about the inputs that were given, the
+operators of the ONNX file as it stands (no engine rewrites it), and one engine.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from veracity.errors import refuse
+
+if TYPE_CHECKING:
+    from torch import nn  # noqa: TID251 (for type checkers only)
+
+#: Rows of the table that `str()` shows.
+_SHOWN_ROWS = 12
+
+
+@dataclass(frozen=True)
+class Float64:
+    """Largest absolute errors of both sides against a run in float64."""
+
+    reference: float
+    candidate: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One value of the export, which stands for the operator that gives it.
+
+    Attributes:
+        name: Name of the value, the same in the program of torch and in the ONNX file.
+        op_type: The ONNX operator.
+        module: Path of the module, `layer1.0.bn1`.
+        source: Line of the user's code, `file:line`.
+        dtype: Type of the elements.
+        shape: Sizes of the axes.
+        scale: Largest value of the original.
+        accumulated: Largest error when the export is run from its inputs; infinite where one side
+            has a NaN or an infinity that the other has not.
+        accumulated_mean: Mean of it.
+        introduced: Largest error when this operator alone is run, on what the original computed.
+        introduced_mean: Mean of it.
+        budget: The most that it may introduce.
+        float64: Errors of both sides against float64, if that was computed.
+        verdict: `"proved"`, `"disproved"` or `"not_comparable"`, by introduced error.
+        problem: Why the numbers do not decide, if they do not.
+    """
+
+    name: str
+    op_type: str
+    module: str
+    source: str
+    dtype: str
+    shape: tuple[int, ...]
+    scale: float
+    accumulated: float
+    accumulated_mean: float
+    introduced: float
+    introduced_mean: float
+    budget: float
+    float64: Float64 | None
+    verdict: str
+    problem: str | None = None
+
+    @property
+    def strain(self) -> float:
+        """Introduced error as a part of the budget; above 1 is too much."""
+        if self.problem is not None:
+            return math.inf
+        return self.introduced / self.budget if self.budget else math.inf * bool(self.introduced)
+
+
+@dataclass(frozen=True)
+class ProgramValue:
+    """What became of one tensor of the exported program.
+
+    Attributes:
+        name: Its name.
+        target: What torch was asked for, `aten.conv2d.default`.
+        status: The verdict of its row; `"folded"` when it has none and went into others;
+            `"not_mapped"` when nothing that was compared depends on it.
+        into: The compared values that it went into.
+        reason: Why it was not mapped.
+    """
+
+    name: str
+    target: str
+    status: str
+    into: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What was looked at.
+
+    Attributes:
+        compared: Values of the export with a row.
+        parts: Values of the export that are computed for a compared one, by whose error they are
+            judged.
+        not_mapped: Values of the export that were not looked at, with the reason.
+        program: Every tensor of the exported program.
+    """
+
+    compared: int
+    parts: Mapping[str, str]
+    not_mapped: Mapping[str, str]
+    program: tuple[ProgramValue, ...]
+    _verdicts: Mapping[str, str] = field(repr=False)
+
+    @property
+    def proved(self) -> int:
+        """Tensors of the program that are proved themselves."""
+        return sum(value.status == "proved" for value in self.program)
+
+    @property
+    def folded(self) -> int:
+        """Tensors of the program that went into proved values only."""
+        return sum(
+            value.status == "folded"
+            and all(self._verdicts.get(name) == "proved" for name in value.into)
+            for value in self.program
+        )
+
+    @property
+    def share(self) -> float:
+        """Part of the program's tensors that are proved, or went into proved values."""
+        return (self.proved + self.folded) / len(self.program) if self.program else 0.0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows with something in common.
+
+    Attributes:
+        rows: How many.
+        disproved: How many of them introduce more than their budget.
+        introduced: The largest introduced error.
+        accumulated: The largest accumulated error.
+    """
+
+    rows: int
+    disproved: int
+    introduced: float
+    accumulated: float
+
+
+class ParityResult:
+    """What comparing an export with the live module found. `str()` is a text for people."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        """Read the report that `to_json` gives."""
+        self._report = report
+        #: One row a compared value, in the order in which the export computes them.
+        self.rows = tuple(_row(row) for row in report["rows"])
+        self._by_name = {row.name: row for row in self.rows}
+
+    @property
+    def verdict(self) -> str:
+        """`"proved"`, `"disproved"` or `"not_comparable"`: the worst of all."""
+        return str(self._report["verdict"])
+
+    @property
+    def origin(self) -> Row | None:
+        """The first operator that introduces more than its budget."""
+        return self._by_name.get(self._report.get("origin", ""))
+
+    @property
+    def drift_origin(self) -> Row | None:
+        """The first value whose accumulated error is above the absolute tolerance."""
+        return self._by_name.get(self._report.get("drift_origin", ""))
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why there is no better verdict, beyond the rows."""
+        return tuple(reason["message"] for reason in self._report.get("reasons", ()))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth knowing and changes no verdict."""
+        return tuple(self._report["notes"])
+
+    @property
+    def coverage(self) -> Coverage:
+        """What was looked at, and what was not."""
+        unmapped = self._report["unmapped"]
+        values = self._report["program"]
+        return Coverage(
+            compared=len(self.rows),
+            parts={each["name"]: each["part_of"] for each in unmapped if "part_of" in each},
+            not_mapped={each["name"]: each["reason"] for each in unmapped if "reason" in each},
+            program=tuple(ProgramValue(**{**v, "into": tuple(v.get("into", ()))}) for v in values),
+            _verdicts={row.name: row.verdict for row in self.rows},
+        )
+
+    def by_module(self) -> dict[str, Group]:
+        """Sum up by the path of the module."""
+        return self._grouped(lambda row: row.module)
+
+    def by_source(self) -> dict[str, Group]:
+        """Sum up by the line of the user's code."""
+        return self._grouped(lambda row: row.source)
+
+    def by_op_type(self) -> dict[str, Group]:
+        """Sum up by the ONNX operator."""
+        return self._grouped(lambda row: row.op_type)
+
+    def to_json(self) -> str:
+        """Return everything."""
+        return json.dumps(self._report, indent=2, sort_keys=True, allow_nan=False)
+
+    def _grouped(self, key: Callable[[Row], str]) -> dict[str, Group]:
+        groups: dict[str, list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault(key(row), []).append(row)
+        return {
+            name: Group(
+                rows=len(rows),
+                disproved=sum(row.verdict == "disproved" for row in rows),
+                introduced=max(row.introduced for row in rows),
+                accumulated=max(row.accumulated for row in rows),
+            )
+            for name, rows in groups.items()
+        }
+
+    def __str__(self) -> str:
+        """Return a screen: the verdict, the worst operators, what was looked at."""
+        session = self._report["session"]
+        engine = f"{session['engine']} {session['engine_version']}"
+        lines = [f"{self._report['model']}: {self.verdict} on {engine}"]
+        if self.origin is not None:
+            lines.append(f"origin: {_place(self.origin)}")
+        lines += [f"  {reason}" for reason in self.reasons]
+        lines += _table(sorted(self.rows, key=lambda row: -row.strain))
+        lines += _counts(self.coverage)
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def __repr__(self) -> str:
+        """Name the verdict and the origin."""
+        origin = self.origin.name if self.origin else None
+        return f"<ParityResult {self.verdict}: {len(self.rows)} values, origin {origin}>"
+
+
+def parity(
+    model: nn.Module,
+    args: Any = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    onnx: str | os.PathLike[str] | None = None,
+    tolerance: float = 1e-4,
+    budget: float = 64.0,
+    float64: bool = True,
+    memory: str | int = "256MB",
+    threads: int = 1,
+    engine: str = "auto",
+    name: str | None = None,
+) -> ParityResult:
+    """Compare the ONNX export of a module with the live module, operator by operator.
+
+    Args:
+        model: The module, as it is to be deployed: `model.eval()` first.
+        args: Its positional arguments; a single tensor may stand alone.
+        kwargs: Its named arguments.
+        onnx: A file that torch's exporter (`dynamo=True`) made of this module. By default a fresh
+            export.
+        tolerance: Absolute bound of the accumulated error, for `drift_origin`.
+        budget: Most that an operator may introduce, in units in the last place of its largest
+            value; half precision gets an eighth.
+        float64: Whether to run the module in float64 too, which says whose rounding is worse.
+        memory: How much of the export's values to compute at once, `"512MB"`. Less means more runs.
+        threads: Threads inside of one operator.
+        engine: What runs the export: `"auto"`, `"ort"` or `"embedded"`.
+        name: Name of the model in reports; by default that of its class.
+    """
+    from veracity.drift.comparison import Comparison
+
+    if not (budget > 0 and math.isfinite(budget) and tolerance >= 0 and math.isfinite(tolerance)):
+        raise refuse("VER0803", "tolerance and budget must be finite; a budget is above 0")
+    positional = args if isinstance(args, tuple) else tuple(args) if type(args) is list else (args,)
+    comparison = Comparison(model, positional, dict(kwargs or {}), onnx)
+    report = comparison.run(
+        name=name or type(model).__name__,
+        units=float(budget),
+        tolerance=float(tolerance),
+        memory_bytes=_bytes(memory),
+        engine=engine,
+        threads=threads,
+        float64=float64,
+    )
+    return ParityResult(report)
+
+
+def _bytes(memory: str | int) -> int:
+    text = str(memory).strip().upper().removesuffix("IB").removesuffix("B").strip()
+    factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
+    try:
+        found = int(float(text.rstrip("KMG")) * factor)
+    except (ValueError, OverflowError):
+        found = 0
+    if found < 1:
+        raise refuse("VER0707", f"memory={memory!r} is no amount", hints=("write `'512MB'`",))
+    return found
+
+
+def _row(row: Mapping[str, Any]) -> Row:
+    wide = row.get("float64")
+    return Row(
+        name=row["name"],
+        op_type=row["op_type"],
+        module=row.get("module", ""),
+        source=row.get("source", ""),
+        dtype=row["dtype"],
+        shape=tuple(row["shape"]),
+        scale=float(row["scale"]),
+        accumulated=_largest(row["accumulated"]),
+        accumulated_mean=float(row["accumulated"]["mean_abs"]),
+        introduced=_largest(row["introduced"]),
+        introduced_mean=float(row["introduced"]["mean_abs"]),
+        budget=float(row["budget"]),
+        float64=Float64(float(wide["reference"]), float(wide["candidate"])) if wide else None,
+        verdict=row["verdict"],
+        problem=row.get("problem"),
+    )
+
+
+def _largest(figures: Mapping[str, Any]) -> float:
+    return math.inf if figures["mismatching"] else float(figures["max_abs"])
+
+
+def _place(row: Row) -> str:
+    place = " in ".join(part for part in (row.module, row.source) if part)
+    return f"{row.name} ({row.op_type}){' at ' + place if place else ''}"
+
+
+def _table(rows: list[Row]) -> list[str]:
+    if not rows:
+        return []
+    header = ("introduced", "budget", "accumulated", "operator", "value", "module")
+    cells = [header, *(_cells(row) for row in rows[:_SHOWN_ROWS])]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
+    text = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
+    hidden = len(rows) - _SHOWN_ROWS
+    return ["", *text, *([f"... and {hidden} that are better"] if hidden > 0 else []), ""]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    mark = {"proved": "", "disproved": "  <- disproved"}.get(row.verdict, "  <- not comparable")
+    numbers = (row.introduced, row.budget, row.accumulated)
+    texts = tuple(f"{number:.2e}" if number else "0" for number in numbers)
+    return (*texts, row.op_type, row.name, row.module + mark + f" {row.problem or ''}".rstrip())
+
+
+def _counts(coverage: Coverage) -> list[str]:
+    values = coverage.compared + len(coverage.parts) + len(coverage.not_mapped)
+    total = len(coverage.program)
+    rest = [value for value in coverage.program if value.status == "not_mapped"]
+    return [
+        f"export: {coverage.compared} of {values} values compared, {len(coverage.parts)} are part "
+        f"of compared ones, {len(coverage.not_mapped)} not mapped",
+        f"module: {coverage.proved} of {total} tensors proved, {coverage.folded} folded into "
+        f"proved ones ({coverage.share:.0%}), {len(rest)} not mapped",
+        *(f"  {value.name} ({value.target}): {value.reason}" for value in rest[:5]),
+    ]
