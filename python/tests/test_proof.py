@@ -19,7 +19,7 @@ from nodes_by_hand import edge, make_node, recording
 from torch import Tensor, nn
 from veracity import annotate
 from veracity.export.compile import CompileResult, compile_recording
-from veracity.export.fresh import DRAWS
+from veracity.export.fresh import DRAWS, INSIDE
 from veracity.tracing.nodes import Node
 
 BACKENDS = ["jit", "onnx", "pt2"]
@@ -144,7 +144,7 @@ def test_a_module_that_is_only_a_part_of_its_node_is_no_reference(
     model = nn.Linear(3, 3)
     result = traced(tmp_path, lambda: run_module(model, after))
     assert result == {"n": True}
-    assert node_proof(result)["fresh"] == 2 * DRAWS
+    assert node_proof(result)["fresh"] == DRAWS
 
 
 def test_what_an_exporter_lost_shows_outside_of_the_recorded_range(tmp_path: Path) -> None:
@@ -178,11 +178,11 @@ def test_draws_are_the_same_on_every_run_and_kept_with_their_seed(tmp_path: Path
     assert metadata["origin"] == "python"
     assert metadata["made_with"] == f"torch {torch.__version__}"
     assert int(metadata["seed"]) == proof_of(result)["reference"]["seed"]
-    assert fresh.shape == (2 * DRAWS, 3)
-    inside = (fresh[:DRAWS] >= 0) & (fresh[:DRAWS] <= 2)
+    assert fresh.shape == (DRAWS, 3)
+    inside = (fresh[:INSIDE] >= 0) & (fresh[:INSIDE] <= 2)
     assert bool(inside.all())
-    assert float(fresh[DRAWS:].min()) < 0
-    assert float(fresh[DRAWS:].max()) > 2
+    assert float(fresh[INSIDE:].min()) < 0
+    assert float(fresh[INSIDE:].max()) > 2
     assert float(fresh.abs().max()) <= 4
     other = compile_recording(recording(tmp_path / "h", [node]), strict=False)
     assert isinstance(other, CompileResult)
@@ -197,7 +197,7 @@ def test_every_dtype_and_shape_is_drawn(dtype: str, shape: tuple[int, ...], tmp_
     assert result == {"n": True}
     fresh = safetensors.torch.load_file(tmp_path / "g/g_samples.safetensors")["fresh/n/in/x"]
     assert fresh.dtype == value.dtype
-    assert fresh.shape == (2 * DRAWS, *shape)
+    assert fresh.shape == (DRAWS, *shape)
     if not value.is_floating_point() and dtype != "bool" and value.numel():
         assert bool((fresh == 1).all()), "integers stay in the recorded range"
 
@@ -220,7 +220,7 @@ def test_draws_whose_answer_is_a_matter_of_rounding_do_not_count(
     result = compiled(tmp_path, make_node("n", function, {"x": value}, ["y"], export_with="onnx"))
     assert result == {"n": True}
     found = node_proof(result)
-    assert (found["fresh"] < 2 * DRAWS) == fewer
+    assert (found["fresh"] < DRAWS) == fewer
     assert ("tell nothing" in found.get("fresh_note", "")) == fewer
 
 
@@ -387,7 +387,7 @@ def test_fresh_inputs_hold_under_auto_tolerances(tmp_path: Path) -> None:
         )
         result = compiled(tmp_path / backend, node, tolerance="auto")
         assert result == {"n": True}, result.proof
-        assert node_proof(result)["fresh"] == 2 * DRAWS
+        assert node_proof(result)["fresh"] == DRAWS
 
 
 @pytest.mark.parametrize(
@@ -495,7 +495,7 @@ def test_generated_nodes_are_proved_on_fresh_values_alone(tmp_path: Path) -> Non
     found = {n["node"]: (n["samples"], n["fresh"]) for n in proof_of(result)["nodes"]}
     generated = {name: count for name, count in found.items() if name not in ("a", "b")}
     assert len(generated) == 3
-    assert set(generated.values()) == {(0, 2 * DRAWS)}
+    assert set(generated.values()) == {(0, DRAWS)}
     assert proof_of(result)["verdict"] == "proved"
 
 

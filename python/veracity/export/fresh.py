@@ -1,9 +1,9 @@
 """Fresh inputs: values that nobody recorded, with what the node computes on them.
 
 Recorded samples cannot tell a value that froze while recording from one that never changes, nor an
-operation that the exporter lost from one that did nothing on the samples. Fresh inputs can. Half of
-them lie in the recorded range, half in a range three times as wide. The reference is the node's
-own Python code where it can be run again, else the recorded program. Where the two disagree, the
+operation that the exporter lost from one that did nothing on the samples. Fresh inputs can. Some
+lie in the recorded range, the others in one three times as wide. The reference is the node's own
+Python code where it can be run again, else the recorded program. Where the two disagree, the
 recording froze something; the code is right, and the model is held against it.
 
 A draw counts only if its answer can be told from rounding: one whose reference is not finite where
@@ -31,12 +31,14 @@ from veracity.tracing.nodes import Node, Port, Sample
 Tensors = dict[str, torch.Tensor]
 Run = Callable[[Tensors], Tensors]
 
-#: Draws in the recorded range, and as many in a wider one.
-DRAWS = 4
+#: Draws in the recorded range.
+INSIDE = 1
 #: The parts of the wider range that its draws are from. Values all over a range cancel in sums and
 #: win every maximum: only some that are all low, or all high, show what an activation or a branch
 #: does.
 PARTS = ((0.0, 1.0), (0.0, 0.2), (0.8, 1.0), (0.4, 0.6))
+#: All draws of a node.
+DRAWS = INSIDE + len(PARTS)
 #: How often a draw that tells nothing is drawn anew.
 REDRAWS = 3
 #: Nodes with larger inputs and outputs are left out.
@@ -126,7 +128,7 @@ def pass_through(node: Node, seed: int) -> Fresh:
     small = bool(node.samples) and bytes_of(node.samples[0]) <= MAX_BYTES
     (given,), (made,) = node.inputs, node.outputs
     fresh = Fresh()
-    for values in _draws(node, seed, 0, 2 * DRAWS if small else 1):
+    for values in _draws(node, seed, 0, DRAWS if small else 1):
         fresh.samples.append(Sample(values, {made.name: values[given.name]}))
     return fresh
 
@@ -172,9 +174,9 @@ class _Drawing:
     def draw(self) -> Fresh:
         code = self._code()
         samples: list[Sample] = []
-        wanted = 2 if _constant_bytes(self._node) > MAX_CONSTANT_BYTES else 2 * DRAWS
-        step = 2 * DRAWS // wanted
-        for index in range(0, 2 * DRAWS, step):
+        wanted = 2 if _constant_bytes(self._node) > MAX_CONSTANT_BYTES else DRAWS
+        step = DRAWS // wanted
+        for index in range(0, DRAWS, step):
             sample = self._one(index, code)
             if sample is not None:
                 samples.append(sample)
@@ -309,7 +311,7 @@ class _Drawing:
         return "; ".join(self._notes) or None
 
 
-def _draws(node: Node, seed: int, attempt: int, count: int = 2 * DRAWS) -> list[Tensors]:
+def _draws(node: Node, seed: int, attempt: int, count: int = DRAWS) -> list[Tensors]:
     """Return the draws of one attempt: first those in the recorded range, then the wider ones."""
     label = f"{seed}/{node.name}/{attempt}".encode()
     number = int.from_bytes(hashlib.sha256(label).digest(), "big")
@@ -342,8 +344,8 @@ def _drawn(recorded: list[torch.Tensor], source: np.random.Generator, count: int
         values: Any = source.integers(0, 2, shape) > 0
     elif like.is_floating_point():
         low, high = _range(recorded)
-        spans = [_wider(low, high, index - DRAWS) for index in range(DRAWS, count)]
-        limits = np.array([(low, high)] * min(count, DRAWS) + spans)
+        spans = [_wider(low, high, index - INSIDE) for index in range(INSIDE, count)]
+        limits = np.array([(low, high)] * min(count, INSIDE) + spans)
         most = float(torch.finfo(like.dtype).max)
         limits = limits.clip(-most, most)
         limits = limits.reshape(count, 2, *(1 for _ in like.shape))

@@ -18,6 +18,8 @@ from veracity.errors import Diagnostic
 FILE_NAME = "log.txt"
 
 _LOGGER = logging.getLogger("veracity.export")
+# Once and for all: a changed level makes logging forget what it knows about every logger.
+_LOGGER.setLevel(logging.DEBUG)
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -34,8 +36,6 @@ class ExportLog:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = _FileHandler(self.path, append=append)
         self._console = _console_handler(verbose)
-        self._level = _LOGGER.level
-        _LOGGER.setLevel(logging.DEBUG)
         for handler in self._handlers():
             _LOGGER.addHandler(handler)
 
@@ -81,7 +81,6 @@ class ExportLog:
         for handler in self._handlers():
             _LOGGER.removeHandler(handler)
             handler.close()
-        _LOGGER.setLevel(self._level)
 
     def __enter__(self) -> ExportLog:
         """Go on logging."""

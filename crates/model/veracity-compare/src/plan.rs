@@ -45,11 +45,13 @@ pub(crate) struct Plan {
 impl Plan {
     /// The plan for a tensor of that many elements.
     pub(crate) fn new(elements: usize, threads: usize) -> Self {
+        let useful = (elements / (BLOCK * BLOCKS_PER_THREAD)).clamp(1, MAX_THREADS);
         let offered = match threads {
+            // Asking the system takes longer than measuring a small tensor.
+            0 if useful == 1 => 1,
             0 => available_parallelism().map_or(1, usize::from),
             wanted => wanted,
         };
-        let useful = (elements / (BLOCK * BLOCKS_PER_THREAD)).clamp(1, MAX_THREADS);
         Self {
             set: InstructionSet::best(),
             threads: offered.min(useful),

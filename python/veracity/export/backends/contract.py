@@ -299,7 +299,7 @@ def _loggers_into(listener: logging.Handler) -> Iterator[None]:
     names = [
         name
         for name, found in logging.root.manager.loggerDict.items()
-        if isinstance(found, logging.Logger) and found.handlers and name.startswith(_CHATTERERS)
+        if name.startswith(_CHATTERERS) and isinstance(found, logging.Logger) and found.handlers
     ]
     loggers = [logging.getLogger(name) for name in {*names, *_CHATTERERS}]
     before = [(logger, logger.handlers, logger.propagate) for logger in loggers]

@@ -14,15 +14,15 @@ import contextlib
 import functools
 import importlib
 import inspect
+import io
 import re
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import fx
+from torch import fx, nn
 
 from veracity.export.backends import trial
 from veracity.export.backends.contract import Exported, Ports, exporter_refused, quiet
@@ -94,7 +94,7 @@ def _traced(module: fx.GraphModule, ports: Ports, options: dict[str, Any]) -> An
             warnings.catch_warnings(record=True) as warned,
         ):
             warnings.simplefilter("always")
-            traced = torch.jit.trace(module, examples, **settings)
+            traced = torch.jit.trace(_bare(module), examples, **settings)
     except Exception as error:  # any: torch's tracer raises whatever it meets
         raise exporter_refused(error, module, ports) from error
     # Functions of torch that are written in Python may read a size, which is fine, or a value.
@@ -105,6 +105,23 @@ def _traced(module: fx.GraphModule, ports: Ports, options: dict[str, Any]) -> An
     if doubts:
         trial.check(module, ports, functools.partial(trial.results, traced))
     return traced
+
+
+def _bare(module: fx.GraphModule) -> nn.Module:
+    """Return a module with nothing but the tensors: torch asks about every attribute of one."""
+    if next(module.children(), None) is not None:
+        return module
+    bare = _Bare()
+    for name, parameter in module.named_parameters(recurse=False):
+        bare.register_parameter(name, parameter)
+    for name, buffer in module.named_buffers(recurse=False):
+        bare.register_buffer(name, buffer)
+    bare.forward = module.forward
+    return bare.train(module.training)
+
+
+class _Bare(nn.Module):
+    """Has a forward of its own, which is somebody else's."""
 
 
 @contextlib.contextmanager
@@ -128,10 +145,10 @@ def _names_not_looked_up() -> Iterator[None]:
 
 
 def _written(scripted: Any, ports: Ports, path: Path, notes: list[str]) -> Exported:
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        raw = Path(folder) / path.name
-        torch.jit.save(scripted, raw)
-        _rewrite(raw, path)
+    raw = io.BytesIO()
+    torch.jit.save(scripted, raw)
+    raw.seek(0)
+    _rewrite(raw, path)
     return Exported(
         model=scripted,
         extension=".pt",
@@ -142,9 +159,9 @@ def _written(scripted: Any, ports: Ports, path: Path, notes: list[str]) -> Expor
     )
 
 
-def _rewrite(raw: Path, path: Path) -> None:
+def _rewrite(raw: io.BytesIO, path: Path) -> None:
     """Copy an archive without what depends on the process that made it."""
-    reader = torch._C.PyTorchFileReader(str(raw))
+    reader = torch._C.PyTorchFileReader(raw)
     names = [name for name in reader.get_all_records() if _is_kept(name)]
     texts = {name: reader.get_record(name) for name in names if _holds_names(name)}
     rename = _renaming([*(name.encode() for name in names), *texts.values()])
