@@ -51,7 +51,8 @@ fn a_changed_model_makes_the_proof_stale_until_it_is_proved_again() {
     assert!(said.stderr.starts_with("error[VER1102]"), "{said}");
     assert_eq!(desk.run("check policy --engine embedded").code, 1, "it computes something else");
     desk.run("check policy --engine embedded --record --replace --save").done();
-    desk.run("run policy --engine embedded --mock 0 --steps 1 --require-proof").done();
+    let said = desk.run("run policy --engine embedded --mock 0 --steps 1 --require-proof");
+    assert!(said.stderr.starts_with("error[VER1103]"), "a run of itself proves nothing: {said}");
 }
 
 #[test]
