@@ -20,6 +20,8 @@ from table import Row, at_least, at_most
 EXAMPLE = "target/release/examples/bench_proof"
 MEGABYTES = 256
 TICKS = 10_000
+#: Large outputs are validated this often, in turn, and the quickest counts on both sides.
+ROUNDS = 3
 #: LEAPP cannot take percentiles of more than 16.7M elements.
 ELEMENTS = (20_000_000, 70_000_000)
 
@@ -96,7 +98,11 @@ def _large_outputs() -> list[Row]:
     rows = []
     elements = MEGABYTES * 1024 * 1024 // 4
     for case in ("right", "wrong"):
-        ours, theirs = (_validated(side, elements, case) for side in ("veracity", "leapp"))
+        rounds = [
+            [_validated(side, elements, case) for side in ("veracity", "leapp")]
+            for _ in range(ROUNDS)
+        ]
+        ours, theirs = (min(side, key=_seconds) for side in zip(*rounds, strict=True))
         what = f"proving: validating a {MEGABYTES} MB output that is {case}"
         ratio = ours["seconds"] / theirs["seconds"]
         detail = f"{ours['seconds']:.2f} s / {theirs['seconds']:.2f} s"
@@ -104,6 +110,10 @@ def _large_outputs() -> list[Row]:
         detail = f"{ours['peak']:.0f} MB, LEAPP {theirs['peak']:.0f} MB"
         rows.append(at_most(f"{what}: extra memory", ours["peak"] / MEGABYTES, 1.2, detail))
     return rows
+
+
+def _seconds(found: dict[str, Any]) -> float:
+    return float(found["seconds"])
 
 
 def _any_size() -> list[Row]:
