@@ -204,3 +204,29 @@ pub struct Percentiles {
     #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub p995: f64,
 }
+
+impl NonFinite {
+    /// Adds the counts of another tensor; where the first mismatch is stays the caller's business.
+    pub fn add_counts(&mut self, other: &Self) {
+        self.reference_nan += other.reference_nan;
+        self.reference_inf += other.reference_inf;
+        self.candidate_nan += other.candidate_nan;
+        self.candidate_inf += other.candidate_inf;
+        self.matching_nan += other.matching_nan;
+        self.matching_inf += other.matching_inf;
+        self.mismatching += other.mismatching;
+    }
+}
+
+impl Percentiles {
+    /// Each with its name, for people.
+    pub fn named(&self) -> [(&'static str, f64); 5] {
+        [
+            ("p50", self.p50),
+            ("p75", self.p75),
+            ("p90", self.p90),
+            ("p99", self.p99),
+            ("p99.5", self.p995),
+        ]
+    }
+}

@@ -58,13 +58,7 @@ fn add_bins(total: &mut Vec<u64>, other: &[u64]) {
 }
 
 fn add_non_finite(total: &mut NonFinite, other: &NonFinite) {
-    total.reference_nan += other.reference_nan;
-    total.reference_inf += other.reference_inf;
-    total.candidate_nan += other.candidate_nan;
-    total.candidate_inf += other.candidate_inf;
-    total.matching_nan += other.matching_nan;
-    total.matching_inf += other.matching_inf;
-    total.mismatching += other.mismatching;
+    total.add_counts(other);
     if total.first_mismatch.is_none() {
         total.first_mismatch.clone_from(&other.first_mismatch);
     }

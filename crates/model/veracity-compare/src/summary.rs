@@ -68,14 +68,7 @@ impl NonFiniteTally {
     }
 
     fn merge(&mut self, other: &Self) {
-        let (into, from) = (&mut self.counts, &other.counts);
-        into.reference_nan += from.reference_nan;
-        into.reference_inf += from.reference_inf;
-        into.candidate_nan += from.candidate_nan;
-        into.candidate_inf += from.candidate_inf;
-        into.matching_nan += from.matching_nan;
-        into.matching_inf += from.matching_inf;
-        into.mismatching += from.mismatching;
+        self.counts.add_counts(&other.counts);
         if let Some(position) = other.first_mismatch {
             self.note_mismatch(position);
         }

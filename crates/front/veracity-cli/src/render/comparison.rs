@@ -89,14 +89,7 @@ fn non_finite(verdict: Verdict, measured: &Measurement) -> Option<String> {
 
 fn percentiles(measured: &Measurement) -> Option<String> {
     let found = measured.percentiles.as_ref()?;
-    let named = [
-        ("p50", found.p50),
-        ("p75", found.p75),
-        ("p90", found.p90),
-        ("p99", found.p99),
-        ("p99.5", found.p995),
-    ];
-    let named = named.map(|(name, value)| format!("{name} {}", number(value)));
+    let named = found.named().map(|(name, value)| format!("{name} {}", number(value)));
     Some(format!("abs error: {}", named.join(", ")))
 }
 

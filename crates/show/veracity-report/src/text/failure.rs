@@ -199,14 +199,7 @@ fn write_measurement(measured: &Measurement, integral: bool, source: &str, page:
 
 fn write_percentiles(measured: &Measurement, page: &mut Page<'_>) {
     let Some(found) = &measured.percentiles else { return };
-    let named = [
-        ("p50", found.p50),
-        ("p75", found.p75),
-        ("p90", found.p90),
-        ("p99", found.p99),
-        ("p99.5", found.p995),
-    ];
-    let named = named.map(|(name, value)| format!("{name} {}", number(value)));
+    let named = found.named().map(|(name, value)| format!("{name} {}", number(value)));
     page.fact("", &named.join(", "));
 }
 
