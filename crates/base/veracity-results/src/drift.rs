@@ -10,11 +10,18 @@ pub const DRIFT_SCHEMA_VERSION: &str = "1.0";
 
 /// What comparing an export with the original, operator by operator, found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DriftReport {
     /// Version of this JSON; see [`DRIFT_SCHEMA_VERSION`].
     pub schema_version: String,
     /// Name of the model.
     pub model: String,
+    /// What the export is held against: `torch 2.11.0`, or `a.onnx on ort 1.31.1`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reference: String,
+    /// What was looked at: `export`, or `b.onnx, optimised at level extended`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub candidate: String,
     /// What ran the export.
     pub session: SessionRecord,
     /// The answer: by introduced error, over all rows.
@@ -31,6 +38,12 @@ pub struct DriftReport {
     pub rows: Vec<DriftRow>,
     /// Values of the export that were not compared, with what they are part of.
     pub unmapped: Vec<Unmapped>,
+    /// What became of each tensor of the original's program, where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub program: Vec<ProgramValue>,
+    /// What is worth knowing and changes no verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Why there is no answer, or less of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Diagnostic>,
@@ -38,6 +51,7 @@ pub struct DriftReport {
 
 /// One value of the export and the operator that gives it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DriftRow {
     /// Name of the value, the same on both sides.
     pub name: String,
@@ -55,6 +69,7 @@ pub struct DriftRow {
     pub shape: Vec<usize>,
     /// Largest `|reference|`.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub scale: f64,
     /// Error of the export run from its inputs.
     pub accumulated: ErrorFigures,
@@ -65,22 +80,102 @@ pub struct DriftRow {
     pub float64: Option<AgainstFloat64>,
     /// Most that the operator may introduce.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub budget: f64,
     /// The answer, by introduced error.
     pub verdict: Verdict,
     /// Why the numbers do not decide: another shape or dtype, NaN in the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// What makes it wrong, shown by experiment; only for rows that are disproved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+}
+
+/// What makes an operator wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cause {
+    /// The kind of fault.
+    pub kind: CauseKind,
+    /// What was seen: the tensor, the attribute, the permutation.
+    pub detail: String,
+    /// What was tried and did not explain it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ruled_out: Vec<String>,
+}
+
+/// Kinds of faults, by what makes them vanish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CauseKind {
+    /// With the original's weight in its place the operator is right.
+    WeightBitMismatch,
+    /// With the original's attribute in its place the operator is right.
+    AttributeMismatch,
+    /// The operator is another one than the original has.
+    OperatorMismatch,
+    /// In a wider type the operator is right.
+    PrecisionLoss,
+    /// The values are right and stand in another order of axes.
+    LayoutMismatch,
+    /// Without the engine's optimisation the operator is right.
+    Fusion,
+    /// Two runs, or runs with other numbers of threads, differ.
+    Nondeterminism,
+    /// Another engine and float64 agree with the original: the kernel is wrong.
+    OpImplementation,
+    /// None of the experiments explains it.
+    Unknown,
+}
+
+/// What became of one tensor of the original's program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProgramValue {
+    /// Its name.
+    pub name: String,
+    /// What torch was asked for: `aten.conv2d.default`.
+    pub target: String,
+    /// The verdict of its row, or that it has none.
+    pub status: ProgramStatus,
+    /// The compared values that it went into.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub into: Vec<String>,
+    /// Why it was not mapped.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// How a tensor of the original's program was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramStatus {
+    /// Its row is proved.
+    Proved,
+    /// Its row is disproved.
+    Disproved,
+    /// Its row is not comparable.
+    NotComparable,
+    /// It has no row and went into values that have one.
+    Folded,
+    /// Nothing that was compared depends on it.
+    NotMapped,
 }
 
 /// How far a value is from its reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorFigures {
     /// Largest absolute error.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub max_abs: f64,
     /// Mean absolute error.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub mean_abs: f64,
     /// NaN and infinities that the other side does not match.
     pub mismatching: u64,
@@ -88,17 +183,21 @@ pub struct ErrorFigures {
 
 /// Largest absolute errors against a run in float64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgainstFloat64 {
     /// Of the original.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub reference: f64,
     /// Of the export, run from its inputs.
     #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub candidate: f64,
 }
 
 /// A value of the export that was not compared itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unmapped {
     /// Name of the value.
     pub name: String,

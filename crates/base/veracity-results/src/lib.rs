@@ -17,7 +17,8 @@ pub use difference::{
     Change, Errors, Judged, PortDifference, PortSide, ProofDifference, Section, Sides,
 };
 pub use drift::{
-    AgainstFloat64, DRIFT_SCHEMA_VERSION, DriftReport, DriftRow, ErrorFigures, Unmapped,
+    AgainstFloat64, Cause, CauseKind, DRIFT_SCHEMA_VERSION, DriftReport, DriftRow, ErrorFigures,
+    ProgramStatus, ProgramValue, Unmapped,
 };
 pub use measurement::{
     Measurement, NonFinite, Percentiles, Tolerance, ULP_BIN_COUNT, Worst, ulp_bin_label,

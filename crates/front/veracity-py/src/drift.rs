@@ -66,6 +66,7 @@ impl Parity {
             tolerance,
             memory_bytes,
             session: SessionOptions { threads, ..defaults.session },
+            ..defaults
         };
         let parity = &mut self.parity;
         let report = py.detach(|| parity.run(&engines, &options, keep)).or_raise(py)?;

@@ -27,6 +27,10 @@ const GIVEN: &str = "veracity:given:";
 pub struct DriftOptions {
     /// Name of the model, for the report.
     pub model: String,
+    /// What the references are, for the report.
+    pub reference: String,
+    /// What is compared with them, for the report.
+    pub candidate: String,
     /// What an operator may introduce.
     pub budget: Budget,
     /// Absolute tolerance of the accumulated error, for `drift_origin`.
@@ -45,6 +49,8 @@ impl Default for DriftOptions {
             SessionOptions { optimization, device: Device::Cpu, ..SessionOptions::default() };
         Self {
             model: "model".to_owned(),
+            reference: "the original".to_owned(),
+            candidate: "the export".to_owned(),
             budget: Budget::default(),
             tolerance: 1e-4,
             memory_bytes: 256 << 20,
@@ -154,6 +160,7 @@ fn rows(
                 budget: budget.bound(reference.dtype(), scale),
                 verdict: not_a_number(&itself),
                 problem: disagreement(info, reference),
+                cause: None,
             });
         }
     }
@@ -238,6 +245,8 @@ fn report(
     DriftReport {
         schema_version: DRIFT_SCHEMA_VERSION.to_owned(),
         model: options.model.clone(),
+        reference: options.reference.clone(),
+        candidate: options.candidate.clone(),
         session: SessionRecord {
             node: options.model.clone(),
             engine: engine.name().to_owned(),
@@ -249,6 +258,8 @@ fn report(
         drift_origin: first(&above),
         tolerance: options.tolerance,
         unmapped: unmapped(nodes, &compared),
+        program: Vec::new(),
+        notes: Vec::new(),
         reasons,
         rows,
     }
