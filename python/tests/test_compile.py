@@ -90,10 +90,7 @@ def test_a_traced_bundle_is_sound_and_runs_alike_here_and_in_leapp(
     found = verify(made.folder)
     assert found["sound"], found
     theirs = leapp.InferenceManager(str(made.folder / "policy.yaml"))
-    # pt2 is not run by our runtime yet.
-    managers: list[Any] = [theirs]
-    if backend != "pt2":
-        managers.append(veracity.InferenceManager(made.folder))
+    managers: list[Any] = [theirs, veracity.InferenceManager(made.folder)]
     total = row(5, 7)
     for tick in range(4):
         x = row(tick, 1)

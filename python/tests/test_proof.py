@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -227,7 +229,6 @@ def test_draws_whose_answer_is_a_matter_of_rounding_do_not_count(
 def test_code_that_cannot_be_run_again_is_noted_and_no_failure(tmp_path: Path) -> None:
     class Policy:
         ready = True
-        count = 0
 
         @annotate.method("strict", export_with="jit")
         def strict(self, x: Tensor) -> Tensor:
@@ -236,28 +237,23 @@ def test_code_that_cannot_be_run_again_is_noted_and_no_failure(tmp_path: Path) -
             y = x * 2
             return y
 
-        @annotate.method("counting", export_with="jit")
-        def counting(self, x: Tensor) -> Tensor:
-            calls.append(1)
-            y = x * 2 + len(calls)
+        @annotate.method("guided", export_with="jit")
+        def guided(self, x: Tensor) -> Tensor:
+            y = x * gain[0]
             return y
 
-    calls: list[int] = []
+    gain = [2.0]
     policy = Policy()
-
-    def run() -> None:
-        policy.strict(torch.rand(2))
-        policy.counting(torch.rand(2))
-
     with veracity.session("g", save_path=tmp_path), torch.no_grad():
-        run()
-    policy.ready = False
+        policy.strict(torch.rand(2))
+        policy.guided(torch.rand(2))
+    policy.ready, gain[0] = False, 3.0
     result = veracity.compile_graph(strict=False)
     assert isinstance(result, CompileResult)
-    assert result == {"strict": True, "counting": True}
+    assert result == {"strict": True, "guided": True}
     notes = {node["node"]: node["fresh_note"] for node in proof_of(result)["nodes"]}
     assert notes["strict"] == "its code was not run again: ValueError: the robot is asleep"
-    assert "alone it does not give the recorded values" in notes["counting"]
+    assert "alone it does not give the recorded values" in notes["guided"]
 
 
 def test_values_that_the_code_refuses_are_no_inputs_of_it(tmp_path: Path) -> None:
@@ -349,6 +345,83 @@ def test_what_disagrees_with_itself_is_unstable_and_not_wrong(tmp_path: Path) ->
     assert [reason["code"] for reason in found["reasons"]] == ["VER1109"] * len(found["reasons"])
     assert result.proof is not None
     assert result.proof.verdict == "not_comparable"
+
+
+def counts_its_calls() -> Callable[[Tensor], Tensor]:
+    calls: list[int] = []
+
+    def count(x: Tensor) -> Tensor:
+        calls.append(1)
+        return x * 2 + len(calls)
+
+    return count
+
+
+def remembers_the_largest() -> Callable[[Tensor], Tensor]:
+    """A state that shows only after larger values."""
+    seen: list[float] = [0.0]
+
+    def remember(x: Tensor) -> Tensor:
+        y = x + 0.1 * (seen[0] > 1.2)
+        seen[0] = max(seen[0], float(x.detach().max()))
+        return y
+
+    return remember
+
+
+#: Code of which one pass says nothing about the next.
+UNREPEATABLE: dict[str, Callable[[], Callable[[Tensor], Tensor]]] = {
+    "torch draws a constant": lambda: lambda x: x + torch.rand(3),
+    "python draws": lambda: lambda x: x * random.random(),
+    "numpy draws": lambda: lambda x: x * float(np.random.rand()),  # noqa: NPY002
+}
+#: Code that shows it only when it is run again.
+CHANGING = {"calls are counted": counts_its_calls, "values are kept": remembers_the_largest}
+
+
+@pytest.mark.parametrize("fresh_inputs", [True, False])
+@pytest.mark.parametrize("made", UNREPEATABLE.values(), ids=UNREPEATABLE)
+def test_what_was_drawn_in_the_only_pass_is_proved_of_nothing(
+    made: Callable[[], Callable[[Tensor], Tensor]], fresh_inputs: bool, tmp_path: Path
+) -> None:
+    compute = made()
+
+    def run() -> None:
+        x = annotate.input_tensors("n", {"x": torch.rand(3)})
+        annotate.output_tensors("n", {"y": compute(x)}, export_with="onnx")
+
+    result = traced(tmp_path, run, fresh_inputs=fresh_inputs)
+    assert result == {"n": False}
+    assert "VER0916" in [found.code for found in result.diagnostics]
+    assert "draws random numbers" in node_proof(result)["reasons"][0]["message"]
+    # It travels: the samples say so, and no check elsewhere proves it.
+    checked = veracity.check(tmp_path / "g")
+    assert (checked.verdict, checked.nodes) == ("not_comparable", {"n": "not_comparable"})
+
+
+@pytest.mark.parametrize("made", CHANGING.values(), ids=CHANGING)
+def test_code_that_gives_other_values_when_it_is_run_again_is_proved_of_nothing(
+    made: Callable[[], Callable[[Tensor], Tensor]], tmp_path: Path
+) -> None:
+    function = annotate.method("n", export_with="onnx")(made())
+    result = traced(tmp_path, lambda: function(torch.rand(3)))
+    assert result == {"n": False}
+    found = node_proof(result)
+    assert (found["verdict"], found["ports"][0]["unstable"]) == ("not_comparable", True)
+    assert "run again on the same inputs" in found["reasons"][0]["message"]
+    assert veracity.check(tmp_path / "g").verdict == "not_comparable"
+
+
+def test_draws_that_do_not_matter_are_shown_by_a_second_pass(tmp_path: Path) -> None:
+    def run() -> None:
+        x = annotate.input_tensors("n", {"x": torch.rand(3)})
+        random.random()
+        annotate.output_tensors("n", {"y": x * 2}, export_with="onnx")
+
+    assert traced(tmp_path / "one", run) == {"n": False}
+    twice = traced(tmp_path / "two", run, passes=2)
+    assert twice == {"n": True}
+    assert not twice.diagnostics
 
 
 # --- tolerances --------------------------------------------------------------------------------
@@ -447,12 +520,12 @@ def test_a_tolerance_that_means_nothing_is_refused(
 # --- over time ---------------------------------------------------------------------------------
 
 
-def counter(passes: int = 4) -> Node:
+def counter(passes: int = 4, factor: float = 2) -> Node:
     values = [{"step": torch.ones(2), "total": torch.full((2,), 5.0)} for _ in range(passes)]
 
     def count(step: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
         total = total + step
-        return total * 2, total
+        return total * factor, total
 
     return make_node("n", count, values, ["shown"], states=["total"])
 
@@ -579,6 +652,36 @@ def test_pt2_runs_like_the_other_formats(backend: str, tmp_path: Path) -> None:
     assert [value[0].item() for value in shown] == [12, 14, 16]
     manager.reset()
     assert manager({"n/step": torch.ones(2)})["n/shown"][1].item() == 12
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_binary_proves_every_format_and_finds_a_swapped_model(
+    backend: str, tmp_path: Path
+) -> None:
+    node, other = counter(), counter(factor=3)
+    node.export_with = other.export_with = backend
+    compiled(tmp_path / "good", node)
+    compiled(tmp_path / "other", other)
+    good, swapped = checked_by_binary(tmp_path / "good/g"), tmp_path / "other/g"
+    assert (good["verdict"], good["coverage"]["not_comparable"]) == ("proved", 0)
+    samples = "g_samples.safetensors"
+    (swapped / samples).write_bytes((tmp_path / "good/g" / samples).read_bytes())
+    veracity.seal(swapped)
+    assert checked_by_binary(swapped)["verdict"] == "disproved"
+
+
+def checked_by_binary(bundle: Path) -> dict[str, Any]:
+    """Run `veracity check`, which has no Python in it."""
+    binary = Path(__file__).parents[2] / "target/debug/veracity"
+    done = subprocess.run(
+        [binary, "check", bundle, "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "VIRTUAL_ENV": sys.prefix},
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def test_a_check_of_onnx_needs_no_torch(tmp_path: Path) -> None:

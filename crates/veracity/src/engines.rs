@@ -115,12 +115,8 @@ impl EngineProvider for Engines {
     fn engine_for(&self, format: ModelFormat) -> Result<Arc<dyn Engine>> {
         match format {
             ModelFormat::Onnx => self.onnx.get_or_init(|| self.find_onnx()).clone(),
-            ModelFormat::TorchScript => self.torch.get_or_init(|| self.find_torch()).clone(),
-            ModelFormat::Pt2 => {
-                let message = "pt2 models cannot be run yet";
-                Err(Diagnostic::error(codes::ENGINE_UNSUPPORTED_FORMAT, message)
-                    .hint("export the node with `onnx` or `jit`")
-                    .into())
+            ModelFormat::TorchScript | ModelFormat::Pt2 => {
+                self.torch.get_or_init(|| self.find_torch()).clone()
             }
         }
     }

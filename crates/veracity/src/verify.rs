@@ -72,7 +72,7 @@ fn unread(bundle: &Bundle, read: &[String]) -> Vec<UnreadModel> {
         None => "it has no model",
         Some(Backend::Onnx) => "its model could not be read",
         Some(Backend::Jit) => "the ports of TorchScript are known only when it runs",
-        Some(Backend::Pt2) => "pt2 models are not read yet",
+        Some(Backend::Pt2) => "the ports of pt2 are known only when it runs",
     };
     let nodes = bundle.spec().nodes.iter().filter(|node| !read.contains(&node.name));
     nodes.map(|node| UnreadModel { node: node.name.clone(), reason: reason(node) }).collect()

@@ -218,15 +218,17 @@ def _check(outcome: _Outcome, asked: Asked, log: ExportLog, *, fresh_inputs: boo
             continue
         generated = node.name in outcome.wiring.generated
         program = None if generated else fresh.program_runner(one)
+        random = _draws_random_numbers(node, outcome.found)
         if generated:
             drawn = fresh.pass_through(node, outcome.seed)
         elif fresh_inputs:
-            random = _draws_random_numbers(node, outcome.found)
             drawn = fresh.draw(
                 node, program, outcome.seed, rules.of(one), exact=rules.auto, random=random
             )
         else:
             drawn = Fresh(note="not tried: compile_graph(fresh_inputs=False)")
+        if random:
+            drawn.unstable = drawn.unstable or fresh.drawn_once(node)
         outcome.fresh[node.name] = drawn
         frozen = drawn.finding(node)
         outcome.found += [] if frozen is None else [frozen]

@@ -99,6 +99,7 @@ def samples_metadata(made: list[Made], seed: int, fresh: dict[str, Fresh]) -> di
         "made_with": made_with(),
         "seed": str(seed),
         "fresh_notes": as_json(dict(sorted(notes.items()))),
+        "unstable": as_json({name: one.unstable for name, one in fresh.items() if one.unstable}),
         "ticks": as_json(ticks),
     }
 

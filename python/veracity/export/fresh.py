@@ -49,6 +49,12 @@ MAX_CONSTANT_BYTES = 256 << 20
 NUDGE = 1e-6
 
 
+_DRAWN = (
+    "the code draws random numbers, and the model holds those of the one pass that was recorded"
+)
+_CHANGING = "the code run again on the same inputs gives other values"
+
+
 class Bound(NamedTuple):
     """What counts as equal for one output."""
 
@@ -64,11 +70,14 @@ class Fresh:
         samples: Inputs with reference outputs.
         frozen: Output of the first draw on which code and recorded program disagree, if any.
         note: Why there are none, or fewer, or none from the code.
+        unstable: How the code disagrees with itself, if it does: then nothing is held against the
+            model, and nothing is proved either.
     """
 
     samples: list[Sample] = field(default_factory=list)
     frozen: str | None = None
     note: str | None = None
+    unstable: str | None = None
 
     def finding(self, node: Node) -> Diagnostic | None:
         """Return the finding for what froze."""
@@ -123,6 +132,15 @@ def draw(
     return _Drawing(node, seed, bounds, exact, program).draw()
 
 
+def drawn_once(node: Node) -> str | None:
+    """Return why nothing is known of a node that draws random numbers.
+
+    Passes that agree all the same show that what was drawn does not matter, and a program that
+    draws is found when it is run twice.
+    """
+    return _DRAWN if node.passes == 1 else None
+
+
 def pass_through(node: Node, seed: int) -> Fresh:
     """Return fresh inputs for a generated node, whose output is its input."""
     small = bool(node.samples) and bytes_of(node.samples[0]) <= MAX_BYTES
@@ -170,6 +188,7 @@ class _Drawing:
         self._nudges = self._make_nudges()
         self._notes: list[str] = []
         self._frozen: str | None = None
+        self._unstable: str | None = None
 
     def draw(self) -> Fresh:
         code = self._code()
@@ -182,10 +201,10 @@ class _Drawing:
                 samples.append(sample)
         if code is not None and not self._still_repeats(code):
             self._note("not tried: the code keeps state of its own, which changes what it computes")
-            return Fresh(note=self._text())
+            return Fresh(note=self._text(), unstable=_CHANGING)
         if len(samples) < wanted:
             self._note(f"{len(samples)} of {wanted} tried: the others tell nothing")
-        return Fresh(samples, self._frozen, self._text())
+        return Fresh(samples, self._frozen, self._text(), self._unstable)
 
     def _code(self) -> Run | None:
         """Return the node's code, if it still computes what was recorded."""
@@ -203,6 +222,8 @@ class _Drawing:
             if self._repeats(run):
                 return run
             self._note("its code was not run again: alone it does not give the recorded values")
+            if not self._agrees_with_itself(run):
+                self._unstable = _CHANGING
         except Exception as error:  # any: it is the user's code
             self._note(f"its code was not run again: {_brief(error)}")
         return None
@@ -217,6 +238,17 @@ class _Drawing:
                 if got is None or want is None or _differs(want, got, self._bounds[port.name], 1):
                     return False
         return True
+
+    def _agrees_with_itself(self, code: Run) -> bool:
+        """Say whether two runs on the first sample agree, whatever torch would draw in them."""
+        found = []
+        with torch.random.fork_rng(devices=[]):
+            for seed in (1, 2):
+                torch.manual_seed(seed)
+                found.append(code(self._node.samples[0].inputs))
+        first, second = found
+        names = [port.name for port in self._node.outputs if port.name in first]
+        return not any(_differs(first[name], second[name], self._bounds[name], 1) for name in names)
 
     def _still_repeats(self, code: Run) -> bool:
         try:

@@ -88,6 +88,8 @@ class Prover:
         notes = [fresh.note, None if twice else "run once: its samples are large"]
         if any(notes):
             self.builder.fresh_note(node.name, "; ".join(filter(None, notes)))
+        if fresh.unstable is not None:
+            self.builder.unrepeatable(node.name, fresh.unstable)
         samples = [
             _Labelled(one, False, n) for n, one in enumerate(node.samples if recorded else ())
         ]

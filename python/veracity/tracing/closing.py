@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from veracity.errors import Diagnostic, error_from_diagnostics
-from veracity.tracing import findings, passes, source
+from veracity.tracing import chance, findings, passes, source
 from veracity.tracing.node import Pass, TracedNode
 from veracity.tracing.nodes import Sample
 
@@ -37,6 +37,7 @@ class Closing:
         if not running.light:
             self._judge_glue(node, closed)
         if not node.finished:
+            node.draws = chance.state() != running.chance
             self._finish_first(node, closed, export_with, backend_params)
         elif running.light:
             self._session.recorder.drop_slice(closed["slice"])

@@ -68,6 +68,17 @@ def problem(what: str, location: str, node: str, other: str | None, ports: list[
     )
 
 
+def plain_draws(node: str, location: str) -> Diagnostic:
+    """Return the finding for generators of Python or NumPy that moved during the only pass."""
+    return _warning(
+        "VER0916",
+        f"`{node}` draws random numbers with `random` or `numpy.random`: what they decide is fixed",
+        location,
+        "draw outside of the node and mark the draw as an input; or record two passes: when they "
+        "agree, the draws do not matter",
+    )
+
+
 def frozen(node: str, what: str, location: str, *, changed: bool) -> Diagnostic:
     """Return the finding for a value that left for Python."""
     how = _WAYS.get(what, f"through `{what}`")

@@ -78,6 +78,7 @@ class Pass:
         updated: States that were updated.
         buffers: Buffers of modules that are followed.
         separated: Tensors that were one, and got memory of their own; with their write counts.
+        chance: Where the generators of random numbers were when the first pass began.
     """
 
     execution: int
@@ -91,6 +92,7 @@ class Pass:
     updated: set[str] = field(default_factory=set)
     buffers: list[TrackedBuffer] = field(default_factory=list)
     separated: list[tuple[torch.Tensor, int]] = field(default_factory=list)
+    chance: tuple[Any, ...] | None = None
 
 
 @dataclass
@@ -120,6 +122,7 @@ class TracedNode:
         replay: The first program, to be run on the inputs of later passes.
         replay_inputs: Names of its inputs.
         again: How to run its code again: an `Again`, or what watches for one on the first pass.
+        draws: Whether Python or NumPy drew random numbers during its first pass.
     """
 
     number: int
@@ -144,6 +147,7 @@ class TracedNode:
     replay: torch.fx.GraphModule | None = None
     replay_inputs: list[str] = field(default_factory=list)
     again: Any = None
+    draws: bool = False
 
     @property
     def finished(self) -> bool:

@@ -72,6 +72,7 @@ class Node:
         location: `file:line` where the node was begun.
         traced: Whether the node is exported at all (`non_traced` switches it off).
         again: Runs the node's code on other inputs, where that is possible.
+        passes: How many passes were looked at in full; all after the first agree with it.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Node:
     location: str
     traced: bool = True
     again: Again | None = None
+    passes: int = 1
 
 
 @dataclass

@@ -30,6 +30,8 @@ def recording_of(session: Session) -> Recording:
     for recorded, node in zip(nodes, map(session.nodes.__getitem__, order), strict=True):
         found += passes.changed_constants(node, recorded.slice)
         found += passes.leftovers(session, node)
+        if node.draws and not node.compared:
+            found.append(findings.plain_draws(node.name, node.location))
     return Recording(
         name=session.options.name,
         folder=session.options.folder,
@@ -80,6 +82,7 @@ def _node(session: Session, node: TracedNode, loops: set[tuple[str, str]]) -> No
         location=node.location,
         traced=traced,
         again=node.again if isinstance(node.again, Again) else None,
+        passes=1 + node.compared,
     )
 
 

@@ -13,7 +13,7 @@ import torch
 from veracity._native import Recorder
 from veracity.errors import Diagnostic, refuse
 from veracity.export.log import ExportLog
-from veracity.tracing import arrays, memory, operations
+from veracity.tracing import arrays, chance, memory, operations
 from veracity.tracing.calls import Calls
 from veracity.tracing.closing import Closing
 from veracity.tracing.inputs import Inputs
@@ -161,7 +161,8 @@ class Session:
         light = not self._arm(node)
         sampled = node.completed < self.options.max_cached_io
         execution = self.recorder.open(node.number, light)
-        return Pass(execution, light, sampled or not light, self._tick(node))
+        begun = None if node.finished else chance.state()
+        return Pass(execution, light, sampled or not light, self._tick(node), chance=begun)
 
     def _tick(self, node: TracedNode) -> int:
         """Return the tick of the pass that begins: ticks begin with the node that came first."""

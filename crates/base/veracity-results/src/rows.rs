@@ -120,6 +120,10 @@ impl<'p> ProofRow<'p> {
         match self.part {
             Part::Port(node, port) => {
                 let samples = port.samples.iter().flat_map(|sample| &sample.reasons);
+                if port.unstable {
+                    // What its samples say is a consequence.
+                    return node.reasons_of(port).chain(samples).collect();
+                }
                 samples.chain(node.reasons_of(port)).collect()
             }
             Part::Node(node) => node.reasons.iter().collect(),

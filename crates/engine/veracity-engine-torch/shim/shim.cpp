@@ -1,8 +1,10 @@
-// C interface to TorchScript, compiled on the user's machine against the torch that is there.
+// C interface to TorchScript and to exported programs (pt2), compiled on the user's machine against
+// the torch that is there.
 //
 // Every function returns a status and, when it is not `kOk`, leaves a message for the calling
 // thread. No C++ exception leaves this file. Nothing process-wide is changed: not the number of
-// threads, not the executor mode, not the warning handler.
+// threads, not the executor mode, not the warning handler; torch's log is turned down while an
+// exported program is loaded, and back.
 //
 // Inputs are copied into tensors that torch owns, outputs are copied out. A module can therefore
 // write into its inputs, reshape them or keep them for later without touching the caller's memory:
@@ -13,11 +15,20 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/util/Logging.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
+#include <unistd.h>
+
+// Not every torch that runs TorchScript can run exported programs without Python.
+#if __has_include(<torch/csrc/api/include/torch/nativert/ModelRunnerHandle.h>)
+#include <torch/csrc/api/include/torch/nativert/ModelRunnerHandle.h>
+#define VERACITY_RUNS_PROGRAMS 1
+#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -32,13 +43,18 @@
 // Mirrored in `src/shim.rs`; raise the version with every change of this section.
 extern "C" {
 
-constexpr uint32_t kApiVersion = 1;
+constexpr uint32_t kApiVersion = 2;
 
 enum Status : int32_t {
   kOk = 0,
   kFailed = 1,
   kOutputMismatch = 2,
   kSignatureMismatch = 3,
+};
+
+enum Format : int32_t {
+  kTorchScript = 0,
+  kExportedProgram = 1,
 };
 
 // Row-major memory with a shape. `dtype` counts in the order of `kDtypes`.
@@ -60,6 +76,7 @@ struct LoadRequest {
   int32_t optimize;    // 0 runs the graph as it was saved
   size_t inputs;       // how many the caller will bind
   size_t outputs;
+  int32_t format;
 };
 
 struct Model;
@@ -123,18 +140,25 @@ struct Bound {
   std::vector<at::Tensor> outputs;  // the caller's memory
 };
 
+// What a file holds.
+class Callable {
+ public:
+  virtual ~Callable() = default;
+  // Appends the tensors that the model gives for these inputs.
+  virtual void Call(const std::vector<Input>& inputs, std::vector<at::Tensor>& results) = 0;
+  // Drops what the model returned or was given.
+  virtual void Forget() {}
+};
+
 }  // namespace
 
 struct Model {
-  torch::jit::Module module;
-  torch::jit::Function* forward;
-  std::vector<c10::IValue> defaults;  // of the arguments that no port feeds
+  std::unique_ptr<Callable> callable;
   c10::Device device;
   int threads;
   bool optimize;
   std::vector<Bound> bindings;
-  c10::Stack stack;                // kept, so that a run does not grow it again
-  std::vector<at::Tensor> results;  // likewise
+  std::vector<at::Tensor> results;  // kept, so that a run does not grow it again
 };
 
 namespace {
@@ -208,7 +232,44 @@ class Threads {
   int mkl_before_ = 0;
 };
 
-// ---------------------------------------------------------------------------------------- loading
+// ---------------------------------------------------------------------------------------- results
+
+std::string Counted(size_t count, const char* noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+[[noreturn]] void RefuseOutput(const std::string& message) {
+  throw Refused{kOutputMismatch, message};
+}
+
+// Results nest no deeper than this; every model seen so far returns a flat tuple.
+constexpr int kMaxDepth = 16;
+
+// Appends every tensor of a result, in order.
+void Flatten(const c10::IValue& value, std::vector<at::Tensor>& flat, int depth) {
+  if (value.isTensor()) {
+    flat.push_back(value.toTensor());
+  } else if (depth == 0) {
+    RefuseOutput("the result nests deeper than " + std::to_string(kMaxDepth) + " levels");
+  } else if (value.isTuple()) {
+    for (const auto& element : value.toTupleRef().elements()) {
+      Flatten(element, flat, depth - 1);
+    }
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) {
+      flat.push_back(tensor);
+    }
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) {
+      Flatten(element, flat, depth - 1);
+    }
+  } else {
+    RefuseOutput("output " + std::to_string(flat.size()) + " is a " + value.tagKind() +
+                 ", not a tensor");
+  }
+}
+
+// ------------------------------------------------------------------------------------ TorchScript
 
 class MemoryReader : public caffe2::serialize::ReadAdapterInterface {
  public:
@@ -233,10 +294,6 @@ torch::jit::Module ReadModule(const LoadRequest& request, c10::Device device) {
     return torch::jit::load(std::string(request.path), device);
   }
   return torch::jit::load(std::make_shared<MemoryReader>(request.bytes, request.len), device);
-}
-
-std::string Counted(size_t count, const char* noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 // Checks the arguments of `forward` against the inputs, and returns the defaults of the rest.
@@ -284,9 +341,6 @@ std::optional<size_t> TensorCount(const c10::Type& type, int depth) {
   return count;
 }
 
-// Results nest no deeper than this; every model seen so far returns a flat tuple.
-constexpr int kMaxDepth = 16;
-
 void MatchResults(const c10::FunctionSchema& schema, size_t outputs) {
   if (schema.returns().size() != 1) {
     return;
@@ -298,27 +352,137 @@ void MatchResults(const c10::FunctionSchema& schema, size_t outputs) {
   }
 }
 
+class Script : public Callable {
+ public:
+  Script(const LoadRequest& request, c10::Device device) : module_(ReadModule(request, device)) {
+    module_.eval();
+    const auto method = module_.find_method("forward");
+    if (!method.has_value()) {
+      throw Refused{kSignatureMismatch, "the module has no method `forward`"};
+    }
+    forward_ = &method->function();
+    defaults_ = MatchArguments(forward_->getSchema(), request.inputs);
+    MatchResults(forward_->getSchema(), request.outputs);
+    // The profiling executor compiles again during the first runs, and what it fuses then may round
+    // differently: step 1 and step 3 would not agree. The simple one is as fast on the CPU.
+    auto* graph = torch::jit::tryToGraphFunction(*forward_);
+    if (graph != nullptr && request.optimize != 0) {
+      graph->_set_initial_executor_execution_mode(torch::jit::ExecutorExecutionMode::SIMPLE);
+    }
+  }
+
+  void Call(const std::vector<Input>& inputs, std::vector<at::Tensor>& results) override {
+    stack_.emplace_back(module_._ivalue());
+    for (const Input& input : inputs) {
+      stack_.emplace_back(input.value);
+    }
+    stack_.insert(stack_.end(), defaults_.begin(), defaults_.end());
+    forward_->run(stack_);
+    Flatten(stack_.back(), results, kMaxDepth);
+  }
+
+  void Forget() override { stack_.clear(); }
+
+ private:
+  torch::jit::Module module_;
+  torch::jit::Function* forward_;
+  std::vector<c10::IValue> defaults_;  // of the arguments that no port feeds
+  c10::Stack stack_;                   // kept, so that a run does not grow it again
+};
+
+// ------------------------------------------------------------------------------ exported programs
+
+#ifdef VERACITY_RUNS_PROGRAMS
+
+// A file without a place in a folder, for bytes that lie in memory: torch reads programs by name.
+class MemoryFile {
+ public:
+  MemoryFile(const uint8_t* bytes, size_t len) : descriptor_(memfd_create("veracity.pt2", 0)) {
+    TORCH_CHECK(descriptor_ >= 0, "no file can be made in memory");
+    for (size_t written = 0; written < len;) {
+      const ssize_t count = write(descriptor_, bytes + written, len - written);
+      if (count <= 0) {
+        close(descriptor_);
+        TORCH_CHECK(false, "the model does not fit into memory");
+      }
+      written += static_cast<size_t>(count);
+    }
+  }
+  ~MemoryFile() { close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  std::string Path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+ private:
+  int descriptor_;
+};
+
+// Torch logs which operators have no quick path, which is nobody's business either.
+class QuietLog {
+ public:
+  QuietLog() : before_(FLAGS_caffe2_log_level) { FLAGS_caffe2_log_level = 2; }
+  ~QuietLog() { FLAGS_caffe2_log_level = before_; }
+  QuietLog(const QuietLog&) = delete;
+  QuietLog& operator=(const QuietLog&) = delete;
+
+ private:
+  int before_;
+};
+
+// How `torch.export.save` calls the one program of a file.
+constexpr const char* kProgramName = "model";
+
+class ExportedProgram : public Callable {
+ public:
+  explicit ExportedProgram(const LoadRequest& request) {
+    const QuietLog quiet;
+    if (request.path != nullptr) {
+      runner_.emplace(request.path, kProgramName);
+    } else {
+      file_.emplace(request.bytes, request.len);
+      runner_.emplace(file_->Path(), kProgramName);
+    }
+  }
+
+  void Call(const std::vector<Input>& inputs, std::vector<at::Tensor>& results) override {
+    std::vector<c10::IValue> values;
+    values.reserve(inputs.size());
+    for (const Input& input : inputs) {
+      values.emplace_back(input.value);
+    }
+    for (const c10::IValue& value : runner_->runWithFlatInputsAndOutputs(std::move(values))) {
+      Flatten(value, results, kMaxDepth);
+    }
+  }
+
+ private:
+  std::optional<MemoryFile> file_;  // outlives the runner, which may read from it
+  std::optional<torch::nativert::ModelRunnerHandle> runner_;
+};
+
+std::unique_ptr<Callable> ReadProgram(const LoadRequest& request) {
+  return std::make_unique<ExportedProgram>(request);
+}
+
+#else
+
+std::unique_ptr<Callable> ReadProgram(const LoadRequest&) {
+  throw Refused{kSignatureMismatch, "this torch cannot run exported programs without Python"};
+}
+
+#endif
+
+// ---------------------------------------------------------------------------------------- loading
+
 std::unique_ptr<Model> Load(const LoadRequest& request) {
   const c10::Device device = request.cuda_index < 0
                                  ? c10::Device(c10::kCPU)
                                  : c10::Device(c10::kCUDA, static_cast<int8_t>(request.cuda_index));
-  torch::jit::Module module = ReadModule(request, device);
-  module.eval();
-  const auto method = module.find_method("forward");
-  if (!method.has_value()) {
-    throw Refused{kSignatureMismatch, "the module has no method `forward`"};
-  }
-  torch::jit::Function& forward = method->function();
-  auto defaults = MatchArguments(forward.getSchema(), request.inputs);
-  MatchResults(forward.getSchema(), request.outputs);
-  // The profiling executor compiles again during the first runs, and what it fuses then may round
-  // differently: step 1 and step 3 would not agree. The simple one is as fast on the CPU.
-  auto* graph = torch::jit::tryToGraphFunction(forward);
-  if (graph != nullptr && request.optimize != 0) {
-    graph->_set_initial_executor_execution_mode(torch::jit::ExecutorExecutionMode::SIMPLE);
-  }
-  return std::unique_ptr<Model>(new Model{std::move(module), &forward, std::move(defaults), device,
-                                          request.threads, request.optimize != 0, {}, {}, {}});
+  std::unique_ptr<Callable> callable = request.format == kExportedProgram
+                                           ? ReadProgram(request)
+                                           : std::make_unique<Script>(request, device);
+  return std::unique_ptr<Model>(new Model{std::move(callable), device, request.threads,
+                                          request.optimize != 0, {}, {}});
 }
 
 // ---------------------------------------------------------------------------------------- binding
@@ -363,34 +527,6 @@ void Feed(Input& input, c10::Device device) {
     std::memcpy(input.value_data, input.source.const_data_ptr(), input.source.nbytes());
   } else {
     input.value.copy_(input.source);
-  }
-}
-
-[[noreturn]] void RefuseOutput(const std::string& message) {
-  throw Refused{kOutputMismatch, message};
-}
-
-// Appends every tensor of a result, in order.
-void Flatten(const c10::IValue& value, std::vector<at::Tensor>& flat, int depth) {
-  if (value.isTensor()) {
-    flat.push_back(value.toTensor());
-  } else if (depth == 0) {
-    RefuseOutput("the result nests deeper than " + std::to_string(kMaxDepth) + " levels");
-  } else if (value.isTuple()) {
-    for (const auto& element : value.toTupleRef().elements()) {
-      Flatten(element, flat, depth - 1);
-    }
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) {
-      flat.push_back(tensor);
-    }
-  } else if (value.isList()) {
-    for (const c10::IValue& element : value.toListRef()) {
-      Flatten(element, flat, depth - 1);
-    }
-  } else {
-    RefuseOutput("output " + std::to_string(flat.size()) + " is a " + value.tagKind() +
-                 ", not a tensor");
   }
 }
 
@@ -450,14 +586,10 @@ void Run(Model& model, Bound& bound, int64_t* port) {
   if (!model.device.is_cpu()) {
     device.emplace(model.device);
   }
-  model.stack.emplace_back(model.module._ivalue());
   for (Input& input : bound.inputs) {
     Feed(input, model.device);
-    model.stack.emplace_back(input.value);
   }
-  model.stack.insert(model.stack.end(), model.defaults.begin(), model.defaults.end());
-  model.forward->run(model.stack);
-  Flatten(model.stack.back(), model.results, kMaxDepth);
+  model.callable->Call(bound.inputs, model.results);
   MatchOutputs(model.results, bound.outputs, port);
   for (size_t index = 0; index < bound.outputs.size(); ++index) {
     CopyOut(model.results[index], bound.outputs[index]);
@@ -509,7 +641,7 @@ int32_t veracity_torch_run(Model* model, size_t binding, int64_t* port) {
   *port = -1;
   const int32_t status = Guarded([&] { Run(*model, model->bindings.at(binding), port); });
   // Also after a failure: what the module returned or was given must not outlive the run.
-  model->stack.clear();
+  model->callable->Forget();
   model->results.clear();
   return status;
 }

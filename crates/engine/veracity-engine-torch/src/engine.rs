@@ -1,4 +1,4 @@
-//! Loads TorchScript models.
+//! Loads TorchScript models and exported programs.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::search::Search;
 use crate::session::{TorchSession, raised};
 use crate::shim::{Failure, FailureKind, Loading, Shim};
 
-/// Runs TorchScript with an installed torch.
+/// Runs TorchScript and exported programs (pt2) with an installed torch.
 ///
 /// Making one is cheap. The first model that is loaded brings torch into the process, and compiles
 /// the shim when the cache does not hold it.
@@ -103,7 +103,7 @@ impl Engine for TorchEngine {
     }
 
     fn supports(&self, format: ModelFormat) -> bool {
-        format == ModelFormat::TorchScript
+        matches!(format, ModelFormat::TorchScript | ModelFormat::Pt2)
     }
 
     fn load(
@@ -115,15 +115,18 @@ impl Engine for TorchEngine {
         if !self.supports(source.format) {
             return Err(Diagnostic::error(
                 codes::ENGINE_UNSUPPORTED_FORMAT,
-                format!("torch runs TorchScript, the model is {}", source.format),
+                format!("torch runs TorchScript and pt2, the model is {}", source.format),
             )
             .into());
         }
         let threads = threads_from(options)?;
         let shim = self.shim()?;
-        let cuda_index = self.cuda_index(&shim, options.device)?;
+        let is_program = source.format == ModelFormat::Pt2;
+        let device = if is_program { device_of_program(options.device)? } else { options.device };
+        let cuda_index = self.cuda_index(&shim, device)?;
         let optimize = options.optimization != OptimizationLevel::None;
-        let loading = Loading { bytes: &source.bytes, ports, cuda_index, threads, optimize };
+        let bytes = &source.bytes;
+        let loading = Loading { is_program, bytes, ports, cuda_index, threads, optimize };
         let model = shim
             .load(&loading)
             .map_err(|failure| not_loaded(failure).within(&source.bytes.place()))?;
@@ -134,6 +137,19 @@ impl Engine for TorchEngine {
 fn threads_from(options: &SessionOptions) -> Result<u16> {
     options.check()?;
     Ok(u16::try_from(options.threads.get()).expect("the check allows far fewer"))
+}
+
+/// An exported program holds the devices that it was exported on; torch moves none of it.
+fn device_of_program(wanted: Device) -> Result<Device> {
+    match wanted {
+        Device::Cpu | Device::Auto => Ok(Device::Cpu),
+        Device::Cuda(_) => Err(Diagnostic::error(
+            codes::DEVICE_UNAVAILABLE,
+            "a pt2 model runs on the CPU here, without Python",
+        )
+        .hint("use the device `cpu`, or Python's `InferenceManager`")
+        .into()),
+    }
 }
 
 /// Whether the machine has an NVIDIA driver. Without this look every start on a machine without a

@@ -10,7 +10,7 @@ use veracity_engine::{ModelBytes, Ports};
 use veracity_tensor::{DType, SharedTensor};
 
 /// What the shim must answer when asked for its version.
-pub(crate) const API_VERSION: u32 = 1;
+pub(crate) const API_VERSION: u32 = 2;
 
 /// Why a call of the shim did not succeed.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(crate) enum FailureKind {
 
 /// How to load a model.
 pub(crate) struct Loading<'a> {
+    /// Whether it is an exported program (pt2), else TorchScript.
+    pub(crate) is_program: bool,
     pub(crate) bytes: &'a ModelBytes,
     pub(crate) ports: &'a Ports,
     /// Number of the GPU; `None` for the CPU.
@@ -59,9 +61,10 @@ struct LoadRequest {
     optimize: i32,
     inputs: usize,
     outputs: usize,
+    format: i32,
 }
 
-/// A loaded module; only the shim knows what is inside.
+/// A loaded model; only the shim knows what is inside.
 #[repr(C)]
 struct RawModel {
     _private: [u8; 0],
@@ -149,6 +152,7 @@ impl Shim {
             optimize: i32::from(loading.optimize),
             inputs: loading.ports.inputs.len(),
             outputs: loading.ports.outputs.len(),
+            format: i32::from(loading.is_program),
         };
         let mut model = ptr::null_mut();
         // SAFETY: the request points to memory that lives through the call.

@@ -10,11 +10,12 @@ use std::slice::from_ref;
 
 use support::{
     Call, buffers, calls_of, cases, engine, file_of, fill, from_memory, load, memory_of, models,
-    on_cpu, ports, ports_of, read,
+    on_cpu, ports, ports_of, program_of, read,
 };
 use veracity_diag::{Code, Refusal, codes};
 use veracity_engine::{
-    Device, Engine, ModelFormat, ModelSource, OptimizationLevel, Session, SessionOptions,
+    Device, Engine, ModelBytes, ModelFormat, ModelSource, OptimizationLevel, Session,
+    SessionOptions,
 };
 use veracity_tensor::{DType, SharedTensor, Tensor};
 
@@ -349,12 +350,58 @@ fn options_that_cannot_be_met_are_refused() {
 #[test]
 fn other_formats_are_refused() {
     let engine = engine();
-    assert!(engine.supports(ModelFormat::TorchScript));
-    for format in [ModelFormat::Onnx, ModelFormat::Pt2] {
-        assert!(!engine.supports(format));
-        let source = ModelSource { format, ..file_of("mlp") };
-        let result = engine.load(&source, &ports(&[], &[]), &on_cpu());
-        refused(result, codes::ENGINE_UNSUPPORTED_FORMAT, "another format");
+    assert!([ModelFormat::TorchScript, ModelFormat::Pt2].map(|f| engine.supports(f)) == [true; 2]);
+    assert!(!engine.supports(ModelFormat::Onnx));
+    let source = ModelSource { format: ModelFormat::Onnx, ..file_of("mlp") };
+    let result = engine.load(&source, &ports(&[], &[]), &on_cpu());
+    refused(result, codes::ENGINE_UNSUPPORTED_FORMAT, "another format");
+}
+
+#[test]
+fn every_exported_program_gives_the_bytes_that_python_got() {
+    let mut count = 0;
+    for (name, calls) in cases() {
+        let Some(file) = program_of(&name) else { continue };
+        let ModelBytes::File(path) = &file.bytes else { unreachable!("programs are files") };
+        let memory = ModelBytes::Memory(fs::read(path).unwrap().into());
+        for source in [&file, &ModelSource { format: ModelFormat::Pt2, bytes: memory }] {
+            let session = engine().load(source, &ports_of(&calls[0]), &SessionOptions::default());
+            let mut session = session.unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
+            assert_eq!(session.device(), "cpu");
+            replay(&mut session, &calls, |call, outputs| {
+                assert_eq!(outputs, call.outputs, "{name}");
+            });
+        }
+        count += 1;
+    }
+    assert!(count >= 20, "only {count} programs were made");
+}
+
+#[test]
+fn a_program_that_is_none_or_does_not_fit_is_refused() {
+    let program = program_of("tuple_output").unwrap();
+    for bytes in [&b""[..], b"no archive", &fs::read(models().join("mlp.pt")).unwrap()] {
+        let source =
+            ModelSource { format: ModelFormat::Pt2, bytes: ModelBytes::Memory(bytes.into()) };
+        let result = engine().load(&source, &ports(&[], &[]), &on_cpu());
+        refused(result, codes::ENGINE_LOAD_FAILED, "no program");
+    }
+    let on_gpu = SessionOptions { device: Device::Cuda(0), ..on_cpu() };
+    let result = engine().load(&program, &ports(&[], &[]), &on_gpu);
+    refused(result, codes::DEVICE_UNAVAILABLE, "a program on a GPU");
+    for (ports, code) in [
+        (ports(&[(F32, &[2, 3])], &[(F32, &[2, 3])]), codes::ENGINE_OUTPUT_MISMATCH),
+        (ports(&[(F32, &[2, 3])], &[(F32, &[2, 3]), (F32, &[2])]), codes::ENGINE_OUTPUT_MISMATCH),
+        (ports(&[], &[(F32, &[2, 3]), (I64, &[2])]), codes::ENGINE_RUN_FAILED),
+        (
+            ports(&[(F32, &[2, 3]), (F32, &[2, 3])], &[(F32, &[2, 3]), (I64, &[2])]),
+            codes::ENGINE_RUN_FAILED,
+        ),
+    ] {
+        let mut session = engine().load(&program, &ports, &on_cpu()).unwrap();
+        let binding = session.bind(&buffers(&ports.inputs), &buffers(&ports.outputs)).unwrap();
+        let what = format!("{} inputs, {} outputs", ports.inputs.len(), ports.outputs.len());
+        refused(session.run(binding), code, &what);
     }
 }
 

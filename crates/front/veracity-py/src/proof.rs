@@ -99,6 +99,11 @@ impl ProofBuilder {
         Ok(())
     }
 
+    /// Says that the code of a node disagrees with itself.
+    fn unrepeatable(&mut self, node: &str, why: &str) {
+        self.builder.unrepeatable(node, why);
+    }
+
     /// Says that the same inputs gave different values.
     fn unstable(&mut self, node: &str, port: &str, difference: f64, beyond_tolerance: bool) {
         self.builder.unstable(node, port, difference, beyond_tolerance);

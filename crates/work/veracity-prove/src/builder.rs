@@ -150,6 +150,23 @@ impl Builder {
         }
     }
 
+    /// Says that the code of a node disagrees with itself, so that nothing can be said about any of
+    /// its outputs.
+    ///
+    /// # Panics
+    /// When the node was not declared.
+    pub fn unrepeatable(&mut self, node: &str, why: &str) {
+        let proof = self.node_mut(node);
+        for port in &mut proof.ports {
+            port.unstable = true;
+            let name = port.port.strip_prefix(node).unwrap_or(&port.port).trim_start_matches('/');
+            let reason = Diagnostic::warning(codes::UNSTABLE, why)
+                .at(Place::port(node, name))
+                .hint("make what changes from run to run an input of the node");
+            proof.reasons.push(reason);
+        }
+    }
+
     /// Remembers what an input of a node was.
     pub fn input(&mut self, node: &str, port: &str, value: &TensorView<'_>) {
         self.inputs.add(node, port, value);

@@ -37,6 +37,9 @@ pub fn prove_nodes(
         if let Some(note) = samples.fresh_note(&node.name) {
             builder.fresh_note(&node.name, note);
         }
+        if let Some(why) = samples.unstable(&node.name) {
+            builder.unrepeatable(&node.name, why);
+        }
         if Kind::ALL.iter().all(|kind| samples.count(&node.name, *kind) == 0) {
             let message = format!("node {:?} has no samples", node.name);
             let reason = Diagnostic::error(codes::SAMPLES_MISSING, message)

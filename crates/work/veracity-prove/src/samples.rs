@@ -51,6 +51,7 @@ pub struct Samples {
     reference: Reference,
     sets: BTreeMap<(String, Kind), Set>,
     fresh_notes: BTreeMap<String, String>,
+    unstable: BTreeMap<String, String>,
     ticks: BTreeMap<String, Vec<usize>>,
 }
 
@@ -98,6 +99,7 @@ impl Samples {
                 seed: text("seed").parse().ok(),
             },
             fresh_notes: json(text("fresh_notes")),
+            unstable: json(text("unstable")),
             ticks: json(text("ticks")),
             ..Self::default()
         })
@@ -111,6 +113,11 @@ impl Samples {
     /// Why a node has no fresh samples, or few.
     pub fn fresh_note(&self, node: &str) -> Option<&str> {
         self.fresh_notes.get(node).map(String::as_str)
+    }
+
+    /// How the code of a node disagreed with itself, if it did.
+    pub fn unstable(&self, node: &str) -> Option<&str> {
+        self.unstable.get(node).map(String::as_str)
     }
 
     /// The tick of each recorded sample of a node; samples are ticks unless the file says

@@ -123,6 +123,13 @@ pub(crate) fn file_of(name: &str) -> ModelSource {
     ModelSource { format: ModelFormat::TorchScript, bytes: ModelBytes::File(path) }
 }
 
+/// A module as an exported program; not every module is one.
+pub(crate) fn program_of(name: &str) -> Option<ModelSource> {
+    let path = models().join(format!("{name}.pt2"));
+    let found = path.is_file();
+    found.then(|| ModelSource { format: ModelFormat::Pt2, bytes: ModelBytes::File(path) })
+}
+
 /// A module's bytes.
 pub(crate) fn memory_of(name: &str) -> ModelSource {
     from_memory(&fs::read(models().join(format!("{name}.pt"))).unwrap())

@@ -1,5 +1,7 @@
 """Writes TorchScript modules and, for each, calls with the bytes that Python torch gets.
 
+Modules that keep nothing between calls are written as exported programs, too.
+
 Usage: make_models.py FOLDER
 """
 
@@ -282,6 +284,23 @@ def recorded(path: Path, calls: list[tuple]) -> list[dict]:
     return record
 
 
+#: Keep nothing between calls, and read no value while they run. torch writes no program with
+#: uint32 and uint64.
+PROGRAMS = [
+    *(f"identity_{name_of(t)}" for t in DTYPES if t not in (torch.uint32, torch.uint64)),
+    "mlp", "conv", "gru", "tuple_output", "nested_output", "list_output",
+    "transposed", "scalar", "empty", "weighted_once", "weighted_twice", "matmul",
+]  # fmt: skip
+
+
+def write_program(path: Path, module: nn.Module, arguments: tuple) -> None:
+    with torch.no_grad():
+        program = torch.export.export(module.eval(), arguments)
+    # A file without inputs in it is what Veracity writes.
+    program._example_inputs = None
+    torch.export.save(program, path)
+
+
 def main(folder: Path) -> None:
     torch.manual_seed(7)
     torch.set_num_threads(1)
@@ -291,6 +310,8 @@ def main(folder: Path) -> None:
         # Saved in training mode on purpose: the engine has to switch to evaluation.
         torch.jit.script(module.train() if name != "mlp_traced" else module).save(path)
         cases[name] = recorded(path, calls)
+        if name in PROGRAMS:
+            write_program(folder / f"{name}.pt2", module, calls[0])
     (folder / "cases.json").write_text(json.dumps(cases))
 
 
