@@ -116,6 +116,21 @@ impl BundleDraft {
     /// Writes the bundle into `folder`, atomically. Refused when the folder holds files that
     /// belong to no bundle: they would be lost.
     pub fn write(&self, folder: &Path, initial: BTreeMap<String, Tensor>) -> Result<Bundle> {
+        self.writer(folder, initial)?.write(folder)
+    }
+
+    /// Like [`BundleDraft::write`], with a proof: `prove` gets the bundle before anybody else can
+    /// see it. Gives the path of the description.
+    pub fn write_proved(
+        &self,
+        folder: &Path,
+        initial: BTreeMap<String, Tensor>,
+        prove: &mut dyn FnMut(&Bundle) -> Result<Vec<u8>>,
+    ) -> Result<PathBuf> {
+        self.writer(folder, initial)?.write_proved(folder, prove)
+    }
+
+    fn writer(&self, folder: &Path, initial: BTreeMap<String, Tensor>) -> Result<BundleWriter> {
         let mut reporter = Reporter::new();
         let nodes: Vec<(Node, &NodeDraft)> = self
             .nodes
@@ -149,10 +164,8 @@ impl BundleDraft {
             spec.veracity = Some(VeracityBlock { samples: Some(path), ..VeracityBlock::default() });
         }
         let writer = BundleWriter::new(spec).initial_values(initial);
-        files
-            .into_iter()
-            .fold(writer, |writer, (path, content)| writer.file(path, content))
-            .write(folder)
+        let files = files.into_iter();
+        Ok(files.fold(writer, |writer, (path, content)| writer.file(path, content)))
     }
 
     /// By key, as LEAPP writes it.

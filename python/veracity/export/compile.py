@@ -1,9 +1,9 @@
 """From a recording to a bundle: wire, export, check, write, run, tell.
 
-The models are made in a folder of their own, checked there, and then become the bundle in one
-step; a failure on the way leaves what was there before. The bundle is then run over time as the
-recording was, and gets the proof of all this. A bundle that does not pass is written all the same,
-so that one can look at it, and then refused when `strict`.
+The models are made in a folder of their own and checked there. The bundle is put together beside
+its place, run over time as the recording was, and gets the proof of all this; then it takes its
+place in one step. A failure on the way leaves what was there before. A bundle that does not pass
+is written all the same, so that one can look at it, and then refused when `strict`.
 """
 
 from __future__ import annotations
@@ -158,7 +158,6 @@ def compile_recording(
                     if checks:
                         _check(outcome, asked, log, fresh_inputs=fresh_inputs)
                     _write(outcome, Path(folder), graph_configs, log)
-                    _prove(outcome)
         else:
             outcome.found.append(_NOTHING)
             _write_empty(recording)
@@ -240,26 +239,6 @@ def _draws_random_numbers(node: Node, found: list[Diagnostic]) -> bool:
     return any(one.code == "VER0916" and f"`{node.name}`" in one.message for one in found)
 
 
-def _prove(outcome: _Outcome) -> None:
-    """Run the written bundle, and give it its proof."""
-    if outcome.prover is None:
-        return
-    folder = outcome.recording.folder
-    reference = {"origin": "python", "made_with": describe.made_with(), "seed": outcome.seed}
-    facts = {
-        "reference": reference,
-        "sessions": outcome.prover.sessions,
-        "threads": torch.get_num_threads(),
-    }
-    made = outcome.prover.builder.finish(
-        folder / f"{folder.name}.yaml",
-        describe.as_json(facts),
-        outcome.prover.device,
-        site_packages(),
-    )
-    outcome.proof = ProofResult(made)
-
-
 def _write(outcome: _Outcome, work: Path, configs: GraphConfigs | None, log: ExportLog) -> None:
     recording = outcome.recording
     samples: Path | None = None
@@ -275,13 +254,39 @@ def _write(outcome: _Outcome, work: Path, configs: GraphConfigs | None, log: Exp
     strangers = _native.strangers(recording.folder)
     if strangers:
         log.note(f"the folder holds other files, which stay: {', '.join(strangers[:10])}")
-        _write_beside(recording.folder, draft, initial)
+        _write_beside(outcome, draft, initial)
         return
     log.release()
     try:
-        _native.write_bundle(recording.folder, draft, initial)
+        _write_into(recording.folder, outcome, draft, initial)
     finally:
         log.restore()
+
+
+def _write_into(
+    folder: Path, outcome: _Outcome, draft: str, initial: dict[str, torch.Tensor]
+) -> None:
+    """Write the bundle; if it is to be proved, it is run over time first and holds its proof."""
+    prover = outcome.prover
+    if prover is None:
+        _native.write_bundle(folder, draft, initial)
+        return
+    reference = {"origin": "python", "made_with": describe.made_with(), "seed": outcome.seed}
+    facts = {
+        "reference": reference,
+        "sessions": prover.sessions,
+        "threads": torch.get_num_threads(),
+    }
+    made = prover.builder.write_bundle(
+        folder,
+        draft,
+        initial,
+        facts_json=describe.as_json(facts),
+        device=prover.device,
+        site_packages=site_packages(),
+    )
+    folder = outcome.recording.folder
+    outcome.proof = ProofResult(made.at(folder / f"{folder.name}.yaml"))
 
 
 def _write_empty(recording: Recording) -> None:
@@ -290,16 +295,16 @@ def _write_empty(recording: Recording) -> None:
     os.replace(made, recording.folder / f"{recording.folder.name}.yaml")
 
 
-def _write_beside(folder: Path, draft: str, initial: dict[str, torch.Tensor]) -> None:
+def _write_beside(outcome: _Outcome, draft: str, initial: dict[str, torch.Tensor]) -> None:
     """Write a bundle into a folder that holds other things.
 
     The folder cannot be swapped for a new one. The description goes first and comes last, so that
     a reader meanwhile finds no bundle rather than parts of two.
     """
-    folder = folder.resolve()
+    folder = outcome.recording.folder.resolve()
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.veracity-", dir=folder.parent) as made:
         fresh = Path(made) / folder.name
-        _native.write_bundle(fresh, draft, initial)
+        _write_into(fresh, outcome, draft, initial)
         description = f"{folder.name}.yaml"
         (folder / description).unlink(missing_ok=True)
         files = [path.relative_to(fresh) for path in fresh.rglob("*") if path.is_file()]

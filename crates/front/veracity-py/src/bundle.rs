@@ -22,12 +22,16 @@ pub(crate) fn write_bundle(
     draft_json: &str,
     initial_values: &Bound<'_, PyDict>,
 ) -> PyResult<PathBuf> {
-    let draft: BundleDraft =
-        serde_json::from_str(draft_json).map_err(|error| unreadable(&error)).or_raise(py)?;
+    let draft = draft_from(draft_json).or_raise(py)?;
     let initial = tensors_from(initial_values)?;
     let bundle = py.detach(|| draft.write(&folder, initial)).or_raise(py)?;
     // The file as the caller would name it, not by its absolute path.
     Ok(folder.join(bundle.yaml_path().file_name().unwrap_or_default()))
+}
+
+/// Reads a draft.
+pub(crate) fn draft_from(json: &str) -> veracity::Result<BundleDraft> {
+    serde_json::from_str(json).map_err(|error| unreadable(&error))
 }
 
 /// Writes samples into a safetensors file that need not outlive a crash: for each name the values
@@ -103,7 +107,7 @@ fn unreadable(error: &serde_json::Error) -> Refusal {
     Diagnostic::error(codes::USAGE, format!("not a bundle: {error}")).into()
 }
 
-fn tensors_from(values: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Tensor>> {
+pub(crate) fn tensors_from(values: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Tensor>> {
     let mut tensors = BTreeMap::new();
     for (key, value) in values {
         let key: String = key.extract()?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde::Deserialize;
 use veracity::proof::{self, Builder, CheckOptions, Label, Samples, ToleranceChoice};
 use veracity::report::{TextOptions, proof_text};
@@ -12,6 +13,7 @@ use veracity::results::{
 };
 use veracity::{Bundle, Diagnostic, EngineSearch, RunOptions};
 
+use crate::bundle::{draft_from, tensors_from};
 use crate::errors::OrRaise;
 use crate::input::Input;
 use crate::options::{engine_choice, invalid, session_options};
@@ -36,6 +38,11 @@ impl Proof {
     /// A text for people, a screen long.
     fn text(&self) -> String {
         proof_text(&self.proof, &TextOptions::default())
+    }
+
+    /// The same about a bundle that was moved.
+    fn at(&self, bundle: PathBuf) -> Self {
+        Self { proof: self.proof.clone(), bundle }
     }
 
     /// Puts it into its bundle.
@@ -121,37 +128,50 @@ impl ProofBuilder {
         self.builder.fresh_note(node, text);
     }
 
-    /// Runs the written bundle over time, sums up, and puts the proof into the bundle. The builder
-    /// is empty afterwards.
-    fn finish(
+    /// Writes a bundle from a draft in JSON: runs it over time before anybody else can see it, sums
+    /// up, and puts the proof into it. The builder is empty afterwards.
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
+    #[pyo3(signature = (folder, draft_json, initial_values, *, facts_json, device, site_packages))]
+    fn write_bundle(
         &mut self,
         py: Python<'_>,
-        path: PathBuf,
+        folder: PathBuf,
+        draft_json: &str,
+        initial_values: &Bound<'_, PyDict>,
         facts_json: &str,
         device: &str,
         site_packages: Vec<PathBuf>,
     ) -> PyResult<Proof> {
+        let draft = draft_from(draft_json).or_raise(py)?;
+        let initial = tensors_from(initial_values)?;
         let facts: Facts = from_json(facts_json).or_raise(py)?;
         let options = session_options(device, 1).or_raise(py)?;
         let search = EngineSearch { site_packages, ..EngineSearch::default() };
         let engines = PythonEngines::for_proving(search);
         let builder = std::mem::replace(&mut self.builder, Builder::new(self.policy.clone()));
         let policy = &self.policy;
-        let finish = || -> veracity::Result<results::Proof> {
+        let prove = |bundle: &Bundle| -> veracity::Result<results::Proof> {
             let mut builder = builder;
-            let bundle = Bundle::open(&path)?;
-            let samples = samples_for_rollout(&bundle)?;
+            let samples = samples_for_rollout(bundle)?;
             let run_options = RunOptions::new().with_session(options.clone());
-            let rollout = proof::roll_out(&bundle, &samples, &engines, &run_options, policy);
+            let rollout = proof::roll_out(bundle, &samples, &engines, &run_options, policy);
             builder.rollout(rollout);
             let environment = proof::environment(facts.sessions, &options);
             let environment = Environment { threads: facts.threads, ..environment };
-            let made = builder.finish(proof::subject(&bundle), facts.reference, environment);
-            proof::save(&bundle, &made)?;
-            Ok(made)
+            Ok(builder.finish(proof::subject(bundle), facts.reference, environment))
         };
-        let made = py.detach(finish).or_raise(py)?;
-        Ok(Proof { proof: made, bundle: path })
+        let write = || -> veracity::Result<Proof> {
+            let mut prove = Some(prove);
+            let mut made = None;
+            let bundle = draft.write_proved(&folder, initial, &mut |bundle| {
+                let prove = prove.take().expect("a bundle is proved once");
+                let json = proof::to_json(made.insert(prove(bundle)?))?;
+                Ok(json)
+            })?;
+            let proof = made.expect("a bundle that was written was proved");
+            Ok(Proof { proof, bundle })
+        };
+        py.detach(write).or_raise(py)
     }
 }
 

@@ -8,7 +8,7 @@ mod update;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use veracity_diag::{Diagnostic, Place, Refusal, Result, codes};
@@ -31,6 +31,12 @@ pub struct BundleWriter {
     files: BTreeMap<BundlePath, FileContent>,
     initial_values: BTreeMap<PortRef, Tensor>,
 }
+
+/// Looks at a bundle before it is published, and gives the JSON of its proof.
+type Prove<'p> = &'p mut dyn FnMut(&Bundle) -> Result<Vec<u8>>;
+
+/// Name of the proof in a bundle.
+const PROOF: &str = "proof.json";
 
 /// What to put into a file.
 #[derive(Debug)]
@@ -76,19 +82,71 @@ impl BundleWriter {
     ///
     /// What [`Bundle::open`] would refuse is not written. A folder that holds anything but a
     /// bundle is not replaced.
-    pub fn write(mut self, target: impl AsRef<Path>) -> Result<Bundle> {
-        let mut staging = Staging::begin(target.as_ref())?;
+    pub fn write(self, target: impl AsRef<Path>) -> Result<Bundle> {
+        Bundle::open(self.staged(target.as_ref(), None)?)
+    }
+
+    /// Like [`BundleWriter::write`], with a proof in it. `prove` gets the bundle before anybody
+    /// else can see it and gives the proof's JSON, so that there never is a bundle without. Gives
+    /// the path of the description.
+    pub fn write_proved(
+        self,
+        target: impl AsRef<Path>,
+        prove: &mut dyn FnMut(&Bundle) -> Result<Vec<u8>>,
+    ) -> Result<PathBuf> {
+        self.staged(target.as_ref(), Some(prove))
+    }
+
+    fn staged(mut self, target: &Path, prove: Option<Prove<'_>>) -> Result<PathBuf> {
+        let mut staging = Staging::begin(target)?;
         let name = staging.name().to_owned();
         let mut unsynced = Unsynced::default();
         let sums = self.write_files(&mut staging, &name, &mut unsynced)?;
         self.fill_in(sums)?;
         let yaml = yaml_name(&name)?;
-        let text = self.spec.to_yaml();
-        write_file(&mut staging, &yaml, &mut text.as_bytes(), &mut unsynced)?;
-        read_back(&staging, &yaml)?;
+        self.write_description(&mut staging, &yaml, &mut unsynced)?;
+        let bundle = read_back(&staging, &yaml)?;
+        if let Some(prove) = prove {
+            // The disk and the models have nothing to wait for each other.
+            let json = unsynced.sync_while(|| prove(&bundle));
+            let json = json.map_err(|refusal| in_the_bundle(refusal, &staging))?;
+            self.add_proof(&json, &mut staging, &mut unsynced)?;
+            self.write_description(&mut staging, &yaml, &mut unsynced)?;
+        }
+        for (path, folder) in staging.folders()? {
+            unsynced.add(path, folder)?;
+        }
         unsynced.sync()?;
-        let target = staging.publish()?;
-        Bundle::open(target.join(yaml.as_str()))
+        Ok(staging.publish()?.join(yaml.as_str()))
+    }
+
+    fn write_description(
+        &self,
+        staging: &mut Staging,
+        yaml: &BundlePath,
+        unsynced: &mut Unsynced,
+    ) -> Result<()> {
+        let text = self.spec.to_yaml();
+        let path = staging.prepare(yaml)?;
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            Ok(file)
+        });
+        unsynced.add(path.clone(), written.map_err(|error| unwritable(&path, &error))?)
+    }
+
+    fn add_proof(
+        &mut self,
+        json: &[u8],
+        staging: &mut Staging,
+        unsynced: &mut Unsynced,
+    ) -> Result<()> {
+        let path: BundlePath = PROOF.parse()?;
+        let sums = write_file(staging, &path, &mut &*json, unsynced)?;
+        let block = self.spec.veracity.get_or_insert_default();
+        block.files.insert(path.clone(), sums.into());
+        block.proof = Some(path);
+        Ok(())
     }
 
     fn write_files(
@@ -156,18 +214,23 @@ impl BundleWriter {
 }
 
 /// Refuses what a reader would refuse, before anyone can see it.
-fn read_back(staging: &Staging, yaml: &BundlePath) -> Result<()> {
-    let bundle = Bundle::open(staging.path().join(yaml.as_str()));
-    let result = bundle.and_then(|bundle| bundle.initial_values());
-    result.map(|_| ()).map_err(|refusal| {
-        // The folder is about to vanish: name the file as it would be called in the bundle.
-        let prefix = format!("{}/", staging.path().display());
-        let mut findings = refusal.into_diagnostics();
-        for file in findings.iter_mut().filter_map(|finding| finding.place.file.as_mut()) {
-            *file = file.replace(&prefix, "");
-        }
-        Refusal::from_errors_in(findings).expect("a refusal holds an error")
-    })
+fn read_back(staging: &Staging, yaml: &BundlePath) -> Result<Bundle> {
+    let read = || {
+        let bundle = Bundle::open(staging.path().join(yaml.as_str()))?;
+        bundle.initial_values()?;
+        Ok(bundle)
+    };
+    read().map_err(|refusal| in_the_bundle(refusal, staging))
+}
+
+/// The folder is about to vanish: files are named as they would be called in the bundle.
+fn in_the_bundle(refusal: Refusal, staging: &Staging) -> Refusal {
+    let prefix = format!("{}/", staging.path().display());
+    let mut findings = refusal.into_diagnostics();
+    for file in findings.iter_mut().filter_map(|finding| finding.place.file.as_mut()) {
+        *file = file.replace(&prefix, "");
+    }
+    Refusal::from_errors_in(findings).expect("a refusal holds an error")
 }
 
 fn yaml_name(bundle: &str) -> Result<BundlePath> {

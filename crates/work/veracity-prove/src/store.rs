@@ -73,10 +73,15 @@ fn refuse_newer(text: &str, place: &Place) -> Result<()> {
 /// Puts a proof into its bundle. A crash leaves the bundle without proof rather than with half of
 /// one.
 pub fn save(bundle: &Bundle, proof: &Proof) -> Result<()> {
-    let text = serde_json::to_string_pretty(proof).map_err(|error| {
-        Diagnostic::error(codes::FILE_UNWRITABLE, format!("the proof cannot be written: {error}"))
-    })?;
-    bundle.attach_proof(text.as_bytes(), &side_files(bundle)?)
+    bundle.attach_proof(&to_json(proof)?, &side_files(bundle)?)
+}
+
+/// A proof as it stands in its file.
+pub fn to_json(proof: &Proof) -> Result<Vec<u8>> {
+    serde_json::to_vec_pretty(proof).map_err(|error| {
+        let message = format!("the proof cannot be written: {error}");
+        Diagnostic::error(codes::FILE_UNWRITABLE, message).into()
+    })
 }
 
 /// What sealing a bundle found.

@@ -27,20 +27,27 @@ impl Unsynced {
 
     /// Waits until every file is on the disk.
     pub(super) fn sync(&mut self) -> Result<()> {
+        self.sync_while(|| Ok(()))
+    }
+
+    /// Does something else until every file is on the disk.
+    pub(super) fn sync_while<T>(&mut self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let files = std::mem::take(&mut self.0);
         let sync = |(path, file): &(PathBuf, File)| -> Option<Diagnostic> {
             file.sync_all().err().map(|error| unwritable(path, &error))
         };
-        let problems: Vec<Diagnostic> = thread::scope(|scope| {
+        let (done, problems): (Result<T>, Vec<Diagnostic>) = thread::scope(|scope| {
             let threads: Vec<_> =
                 files.iter().map(|file| scope.spawn(move || sync(file))).collect();
+            let done = work();
             let joined = threads.into_iter().map(|thread| thread.join().expect("syncing ends"));
-            joined.flatten().collect()
+            (done, joined.flatten().collect())
         });
         let mut reporter = Reporter::new();
         for problem in problems {
             reporter.report(problem);
         }
-        reporter.finish().map(|_| ())
+        reporter.finish()?;
+        done
     }
 }

@@ -66,12 +66,26 @@ impl Staging {
         Ok(file)
     }
 
-    /// Makes the folder durable and puts it in the place of the target.
+    /// The folders, which must reach the disk like the files in them.
+    #[cfg(unix)]
+    pub(super) fn folders(&self) -> Result<Vec<(PathBuf, File)>> {
+        let folders = self.folders.iter().chain([&self.path]);
+        let open = |path: &PathBuf| {
+            let file = File::open(path).map_err(|error| unwritable(path, &error))?;
+            Ok((path.clone(), file))
+        };
+        folders.map(open).collect()
+    }
+
+    /// Folders cannot be opened as files.
+    #[cfg(not(unix))]
+    pub(super) fn folders(&self) -> Result<Vec<(PathBuf, File)>> {
+        Ok(Vec::new())
+    }
+
+    /// Puts the folder, which has reached the disk, in the place of the target.
     pub(super) fn publish(self) -> Result<PathBuf> {
         let failed = |error: io::Error| unwritable(&self.target, &error);
-        for folder in self.folders.iter().rev().chain([&self.path]) {
-            sync_folder(folder).map_err(failed)?;
-        }
         // Checked again: someone may have put something else there since.
         check_replaceable(&self.target)?;
         self.swap().map_err(failed)?;

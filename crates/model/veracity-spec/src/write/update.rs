@@ -12,11 +12,8 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use veracity_diag::Result;
 
-use super::unwritable;
+use super::{PROOF, unwritable};
 use crate::{Bundle, BundlePath, FileSums, Sha256Sum, Spec, VeracityBlock, hash_bytes, hash_file};
-
-/// The proof of a bundle.
-const PROOF: &str = "proof.json";
 
 impl Spec {
     /// SHA-256 of what the description says, without its block `veracity` and without what the
