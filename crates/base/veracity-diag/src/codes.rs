@@ -2,7 +2,8 @@
 //!
 //! A number is never reused and never changes its meaning: people put them into scripts. The
 //! hundreds name the subject: 0 files, 1 YAML, 2 containment and hashes, 3 bundle contract,
-//! 4 tensor data, 5 ONNX files, 6 engines, 7 running, 8 comparing, 9 tracing, 10 exporting, 11 proving.
+//! 4 tensor data, 5 ONNX files, 6 engines, 7 running, 8 comparing, 9 tracing, 10 exporting, 11 proving,
+//! 12 drift.
 
 use std::fmt;
 
@@ -213,6 +214,14 @@ codes! {
     1112 TOLERANCE_PORT_UNKNOWN "a tolerance is for a port that is not an output of the bundle";
     1113 AUTO_TOLERANCE_UNKNOWN "the bundle carries no derived tolerances";
     1114 BASELINE_WORSE "something is worse than in the baseline";
+
+    1230 ZOO_UNKNOWN "the zoo has no network of this name";
+    1231 WEIGHTS_MISFIT "a file of weights cannot be read, or does not fit the network";
+    1232 OUTPUT_DEAD "an output is constant, about zero or not finite, so that comparing it proves nothing";
+    1233 TARGET_INVALID "what is to be compared cannot be found or built";
+    1234 PYTHON_MISSING "there is no Python that has torch and veracity";
+    1235 PROGRAM_MISSING "a bundle holds no program of a node to compare its model with";
+    1236 NODE_UNKNOWN "a bundle has no node of this name";
 }
 
 #[cfg(test)]

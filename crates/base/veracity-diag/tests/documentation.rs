@@ -5,7 +5,7 @@ use std::path::Path;
 
 use veracity_diag::Code;
 
-const SUBJECTS: [(&str, &str); 12] = [
+const SUBJECTS: [(&str, &str); 13] = [
     ("VER00", "Files"),
     ("VER01", "YAML"),
     ("VER02", "Containment and hashes"),
@@ -18,6 +18,7 @@ const SUBJECTS: [(&str, &str); 12] = [
     ("VER09", "Tracing"),
     ("VER10", "Exporting"),
     ("VER11", "Proving"),
+    ("VER12", "Drift"),
 ];
 
 fn page() -> String {

@@ -1,5 +1,6 @@
 //! What can be asked, as types that are already checked.
 
+mod parity;
 mod proof;
 mod values;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use veracity::{Device, EngineChoice};
 
+pub(crate) use parity::ParityArgs;
 pub(crate) use proof::{CheckArgs, DiffArgs, RecordArgs, SealArgs};
 pub(crate) use values::{Rate, ToleranceSpec};
 use values::{device, engine, rate, threads, tolerance_part};
@@ -76,6 +78,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     Bench(BenchArgs),
     Compare(CompareArgs),
+    Parity(Box<ParityArgs>),
     Completions(CompletionsArgs),
 }
 
@@ -297,6 +300,11 @@ mod tests {
             (&["check", "b", "--replace"], "--record"),
             (&["check", "b", "--record", "--mock", "1", "--inputs", "x"], "cannot be used with"),
             (&["check", "b", "--record", "--steps", "0"], "0 is not in"),
+            (&["parity"], "<TARGET>"),
+            (&["parity", "zoo:lstm", "--input-shape", "1,-3"], "`1,3,224,224`"),
+            (&["parity", "zoo:lstm", "--engine", "torch"], "auto, ort, embedded"),
+            (&["parity", "zoo:lstm", "--tolerance", "nan"], "at least 0"),
+            (&["parity", "zoo:lstm", "--format", "html"], "table, json, md"),
             (&["diff", "a"], "<AFTER>"),
             (&["seal"], "<BUNDLE>"),
         ] {

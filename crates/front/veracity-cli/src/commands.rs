@@ -7,6 +7,7 @@ mod completions;
 mod diff;
 mod feed;
 mod inspect;
+mod parity;
 mod run;
 mod seal;
 mod sessions;
@@ -28,6 +29,7 @@ pub(crate) fn execute(command: &Command, context: &Context) -> Result<Outcome, F
         Command::Run(arguments) => run::execute(arguments, context),
         Command::Bench(arguments) => bench::execute(arguments, context),
         Command::Compare(arguments) => compare::execute(arguments, context),
+        Command::Parity(arguments) => parity::execute(arguments),
         Command::Completions(arguments) => completions::execute(arguments, context),
     }
 }
