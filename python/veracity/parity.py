@@ -197,7 +197,8 @@ class ParityResult:
             parts={each["name"]: each["part_of"] for each in unmapped if "part_of" in each},
             not_mapped={each["name"]: each["reason"] for each in unmapped if "reason" in each},
             program=tuple(ProgramValue(**{**v, "into": tuple(v.get("into", ()))}) for v in values),
-            _verdicts={row.name: row.verdict for row in self.rows},
+            # By the program's names: an output may be called otherwise in the export.
+            _verdicts={value["name"]: value["status"] for value in values},
         )
 
     def by_module(self) -> dict[str, Group]:

@@ -65,6 +65,10 @@ pub struct NodeDraft {
     /// only described.
     #[serde(default)]
     pub model: Option<PathBuf>,
+    /// The recorded program as a file of `torch.export`, to compare the model with operator by
+    /// operator; it is copied into the bundle beside the model.
+    #[serde(default)]
+    pub program: Option<PathBuf>,
     /// `onnx`, `jit` or `pt2`; taken from the file name when it is not given.
     #[serde(default)]
     pub backend: Option<String>,

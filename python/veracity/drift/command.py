@@ -13,6 +13,7 @@ import contextlib
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,8 @@ def _worse(baseline: str | None, result: Any) -> list[str] | None:
 
 
 def _answer(form: str, result: Any) -> None:
-    text = {"table": str, "json": _json, "md": _markdown}[form](result)
+    writers: dict[str, Callable[[Any], str]] = {"table": str, "json": _json, "md": _markdown}
+    text = writers[form](result)
     try:
         print(text, flush=True)
     except BrokenPipeError:

@@ -32,9 +32,7 @@ class Cost:
     peak_bytes: int = 0
 
 
-def compared(
-    model: nn.Module, args: tuple[Any, ...], **options: Any
-) -> tuple[ParityResult, Cost]:
+def compared(model: nn.Module, args: tuple[Any, ...], **options: Any) -> tuple[ParityResult, Cost]:
     """Compare a module with its export, and say what it cost."""
     cost = Cost()
     begin = time.process_time()
@@ -47,7 +45,8 @@ def compared(
 
 @contextlib.contextmanager
 def _exports_measured(cost: Cost) -> Iterator[None]:
-    original = comparison.export
+    module: Any = comparison  # the exporter as the comparison calls it
+    original = module.export
 
     def measured(*args: Any, **kwargs: Any) -> Any:
         begin = time.process_time()
@@ -58,11 +57,11 @@ def _exports_measured(cost: Cost) -> Iterator[None]:
             cost.export_peak_bytes = max(cost.export_peak_bytes, peak_bytes())
             forget_peak()
 
-    comparison.export = measured
+    module.export = measured
     try:
         yield
     finally:
-        comparison.export = original
+        module.export = original
 
 
 def peak_bytes() -> int:

@@ -42,15 +42,15 @@ thread.
 
 *Tensors* are those of the program that torch exported; *proved* ones are proved themselves or went
 into values that are. *Introduced* is the largest error that one operator brings in, as a number and
-as a part of what it may bring in; *accumulated* is the largest error of any value when the export is
-run from its inputs. The origin is the first operator that brings in too much.
+as a part of what it may bring in; *accumulated* is the largest error of any value when the export
+is run from its inputs. The origin is the first operator that brings in too much.
 """
 _COST = """\
 ## What it cost
 
 Processor seconds: torch's exporters, and everything else (both runs, every operator alone, float64,
-comparing). Peak memory of the process, with torch and torchvision loaded: until the export was made,
-and afterwards.
+comparing). Peak memory of the process, with torch and torchvision loaded: until the export was
+made, and afterwards.
 """
 
 

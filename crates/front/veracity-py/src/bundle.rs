@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use veracity::tensor::{Shape, Tensor, file};
-use veracity::{BundleDraft, Diagnostic, Place, PortDraft, Refusal, codes};
+use veracity::{Bundle, BundleDraft, Diagnostic, Place, PortDraft, Refusal, codes};
 
 use crate::errors::OrRaise;
 use crate::input::Input;
@@ -32,6 +32,20 @@ pub(crate) fn write_bundle(
 /// Reads a draft.
 pub(crate) fn draft_from(json: &str) -> veracity::Result<BundleDraft> {
     serde_json::from_str(json).map_err(|error| unreadable(&error))
+}
+
+/// What a bundle says about itself and its models, in JSON; refused when its files are not what it
+/// says.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    let look = || -> veracity::Result<String> {
+        let bundle = Bundle::open(&path)?;
+        bundle.verify()?;
+        let found = veracity::inspect(&bundle)?;
+        serde_json::to_string(&found).map_err(|error| unreadable(&error))
+    };
+    py.detach(look).or_raise(py)
 }
 
 /// Writes samples into a safetensors file that need not outlive a crash: for each name the values

@@ -8,6 +8,9 @@ use veracity_spec::{Backend, BundlePath, FileContent, Model, Node};
 
 use super::{NodeDraft, require_file};
 
+/// What the program of a node is called, after the node.
+const PROGRAM_ENDING: &str = ".program.pt2";
+
 /// Files of a bundle and where their content is now.
 #[derive(Default)]
 pub(super) struct Files(BTreeMap<BundlePath, PathBuf>);
@@ -40,7 +43,7 @@ impl Files {
     }
 }
 
-/// The model first, then its side files, all below `folder`.
+/// The model first, then its side files and its program, all below `folder`.
 fn located(
     folder: &str,
     backend: Backend,
@@ -53,6 +56,11 @@ fn located(
         let from = source.with_file_name("").join(location);
         require_file(&from)?;
         files.push((format!("{folder}{location}").parse()?, from));
+    }
+    if let Some(program) = &draft.program {
+        require_file(program)?;
+        let path = format!("{folder}{}{PROGRAM_ENDING}", draft.name).parse()?;
+        files.push((path, program.clone()));
     }
     Ok(files)
 }
