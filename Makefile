@@ -11,10 +11,10 @@ unexport CONDA_PREFIX
 export VIRTUAL_ENV := $(abspath $(VENV))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check bench format fuzz deny
+.PHONY: help setup build demo test check bench parity-sweep format fuzz deny
 
 help: ## List the commands
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.ready: requirements.lock
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,10 @@ bench: setup ## Measure against the peers; prints ratios
 		--example bench_compare --example bench_proof
 	$(BIN)/maturin develop --quiet --locked --release
 	$(BIN)/python bench/run.py
+
+parity-sweep: setup ## Compare every network of the zoo with its export; writes docs/parity-sweep.md
+	$(BIN)/maturin develop --quiet --locked --release
+	$(BIN)/python -m veracity.drift.sweep --out docs/parity-sweep.md
 
 format: setup ## Format Rust and Python
 	cargo fmt

@@ -12,6 +12,7 @@ mod check_refused;
 mod compare;
 mod diff;
 mod inspect;
+mod parity;
 mod run;
 mod run_refused;
 mod seal;
