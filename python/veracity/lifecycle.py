@@ -94,6 +94,7 @@ def compile_graph(
     tolerance: str | None = None,
     tolerances: Mapping[str, Mapping[str, float]] | None = None,
     fresh_inputs: bool = True,
+    drift: bool = False,
 ) -> CompileResult | bool:
     """Export what was recorded, write the bundle, and prove it: each model, and all over time.
 
@@ -112,6 +113,8 @@ def compile_graph(
         tolerances: Tolerances of single outputs, `{"node/port": dict(atol=..., rtol=...)}`.
         fresh_inputs: Check on values that were not recorded, too. Runs decorated functions and
             modules again; switch it off for code that must not be.
+        drift: Compare each model with its recorded program, operator by operator (`.drift` of the
+            result), and keep the programs of ONNX models in the bundle for `veracity.parity`.
 
     Returns:
         `{node: True or False}` with `.diagnostics` and `.proof`; `True` when nothing was validated.
@@ -144,6 +147,7 @@ def compile_graph(
         tolerance=tolerance,
         tolerances=tolerances,
         fresh_inputs=fresh_inputs,
+        drift=drift,
     )
 
 

@@ -22,7 +22,7 @@ import torch
 
 from veracity import _native
 from veracity._places import user_line
-from veracity.errors import Diagnostic, error_from_diagnostics, refuse
+from veracity.errors import Diagnostic, VeracityError, error_from_diagnostics, refuse
 from veracity.export import describe, fresh, loading, policy, validate
 from veracity.export.fresh import Fresh
 from veracity.export.log import FILE_NAME, ExportLog, Progress
@@ -31,6 +31,7 @@ from veracity.export.policy import Asked
 from veracity.export.validate import Prover
 from veracity.export.wiring import Wiring, wire
 from veracity.inference import site_packages
+from veracity.parity import ParityResult
 from veracity.proof import ProofResult
 from veracity.semantics import GraphConfigs
 from veracity.tracing.nodes import Node, Recording
@@ -45,6 +46,7 @@ class CompileResult(dict[str, bool]):
     Attributes:
         diagnostics: Everything that was found while recording, exporting and checking.
         proof: What was proved, with numbers; `None` when nothing was recorded.
+        drift: For each node what its operators bring in, when `drift=True`.
     """
 
     def __init__(
@@ -52,11 +54,13 @@ class CompileResult(dict[str, bool]):
         verdicts: dict[str, bool],
         diagnostics: list[Diagnostic],
         proof: ProofResult | None = None,
+        drift: Mapping[str, ParityResult] | None = None,
     ) -> None:
         """Keep verdicts and findings."""
         super().__init__(verdicts)
         self.diagnostics = diagnostics
         self.proof = proof
+        self.drift = dict(drift or {})
 
 
 _NOTHING = Diagnostic(
@@ -79,6 +83,7 @@ class _Outcome:
     fresh: dict[str, Fresh] = field(default_factory=dict)
     prover: Prover | None = None
     proof: ProofResult | None = None
+    drift: dict[str, ParityResult] = field(default_factory=dict)
 
     @property
     def seed(self) -> int:
@@ -115,6 +120,7 @@ def compile_recording(
     tolerance: str | None = None,
     tolerances: Mapping[str, Mapping[str, float]] | None = None,
     fresh_inputs: bool = True,
+    drift: bool = False,
     strict: bool = True,
     graph_configs: GraphConfigs | None = None,
     dry_run: bool | None = None,
@@ -132,6 +138,8 @@ def compile_recording(
         tolerance: `"auto"` derives tolerances from the computation, in place of `rtol` and `atol`.
         tolerances: Tolerances of single outputs, `{"node/port": {"atol": ..., "rtol": ...}}`.
         fresh_inputs: Check on values that were not recorded, too; runs the nodes' code again.
+        drift: Compare each model with its recorded program, operator by operator, and keep the
+            programs of ONNX models in the bundle.
         strict: Refuse, after writing the bundle, when something is wrong.
         graph_configs: Settings of the pipeline as a whole.
         dry_run: Describe the nodes without exporting; `None` keeps what the session says.
@@ -157,6 +165,8 @@ def compile_recording(
                 with loading.keeping_models():
                     if checks:
                         _check(outcome, asked, log, fresh_inputs=fresh_inputs)
+                    if drift and not recording.dry_run:
+                        _look_inside(outcome, Path(folder), log)
                     _write(outcome, Path(folder), graph_configs, log)
         else:
             outcome.found.append(_NOTHING)
@@ -166,7 +176,9 @@ def compile_recording(
         _tell(outcome, log)
         if strict:
             _refuse_wrong(outcome)
-    return CompileResult(outcome.results(), outcome.found, outcome.proof) if checks else True
+    if not checks:
+        return True
+    return CompileResult(outcome.results(), outcome.found, outcome.proof, outcome.drift)
 
 
 @contextlib.contextmanager
@@ -237,6 +249,34 @@ def _check(outcome: _Outcome, asked: Asked, log: ExportLog, *, fresh_inputs: boo
 
 def _draws_random_numbers(node: Node, found: list[Diagnostic]) -> bool:
     return any(one.code == "VER0916" and f"`{node.name}`" in one.message for one in found)
+
+
+def _look_inside(outcome: _Outcome, folder: Path, log: ExportLog) -> None:
+    """Compare models with their recorded programs; what differs is told, and is no verdict."""
+    from veracity.drift import node as inside  # it builds on this package
+
+    for one in outcome.made:
+        node = one.node
+        if one.exported is None or node.name in outcome.wiring.generated:
+            continue
+        try:
+            found = outcome.drift[node.name] = inside.parity_of_made(one)
+            if one.exported.backend == "onnx":
+                one.program = folder / f"{node.name}.program.pt2"
+                inside.save_program(one, one.program)
+        except VeracityError as refusal:
+            first = refusal.diagnostics[0]
+            message = f"`{node.name}` was not compared operator by operator: {first.message}"
+            outcome.found.append(
+                Diagnostic(first.code, "warning", message, node.location, first.hints)
+            )
+            continue
+        log.note(str(found))
+        if found.verdict != "proved":
+            message = f"`{node.name}`: operator by operator it is {found.verdict}"
+            message += f", first in '{found.origin.name}'" if found.origin else ""
+            place = found.origin.source if found.origin and found.origin.source else node.location
+            outcome.found.append(Diagnostic("VER1237", "warning", message, place, found.reasons))
 
 
 def _write(outcome: _Outcome, work: Path, configs: GraphConfigs | None, log: ExportLog) -> None:

@@ -197,6 +197,7 @@ def _node(made: Made) -> dict[str, Any]:
     return {
         "name": node.name,
         "model": None if exported is None else str(exported.path),
+        "program": None if made.program is None else str(made.program),
         "backend": None if exported is None else exported.backend,
         "inputs": [
             _port(port, name, node)

@@ -42,6 +42,7 @@ class Made:
         inputs: The inputs that the model has, in its order, by the node's names.
         parameters: Further keys of the node's `parameters` in the bundle.
         module: The program that was exported, where the exporter is known to leave it alone.
+        program: File of the recorded program, if the bundle is to hold it.
     """
 
     node: Node
@@ -49,6 +50,7 @@ class Made:
     inputs: list[Port]
     parameters: dict[str, Any] = field(default_factory=dict)
     module: torch.nn.Module | None = None
+    program: Path | None = None
 
     def input_names(self) -> list[str]:
         """Return what the inputs are called in the bundle."""

@@ -222,6 +222,7 @@ codes! {
     1234 PYTHON_MISSING "there is no Python that has torch and veracity";
     1235 PROGRAM_MISSING "a bundle holds no program of a node to compare its model with";
     1236 NODE_UNKNOWN "a bundle has no node of this name";
+    1237 NODE_DRIFTS "operator by operator, a model is not what was recorded";
 }
 
 #[cfg(test)]
