@@ -11,15 +11,17 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veracity import _native
 from veracity.errors import refuse
 
 if TYPE_CHECKING:
     from torch import nn  # noqa: TID251 (for type checkers only)
 
-#: Rows of the table that `str()` shows.
-_SHOWN_ROWS = 12
+#: Columns of the text that `str()` gives.
+_WIDTH = 80
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,24 @@ class ParityResult:
         """Return everything."""
         return json.dumps(self._report, indent=2, sort_keys=True, allow_nan=False)
 
+    def to_markdown(self) -> str:
+        """Return the verdict, the origin, the worst operators and the sums."""
+        return _native.drift_markdown(self.to_json())
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write one page with everything, which needs no network; return its path."""
+        _native.write_drift_page(self.to_json(), Path(path))
+        return Path(path)
+
+    def write_reports(self, base: str | os.PathLike[str]) -> list[Path]:
+        """Write the files of a per-layer report and return their paths.
+
+        Args:
+            base: What their names start with: `reports/resnet18` gives `reports/resnet18.json`,
+                `.md`, `_causes.json`, `_layer_map.json`, `_model_explorer.json` and `_drift.json`.
+        """
+        return [Path(path) for path in _native.write_drift(self.to_json(), Path(base))]
+
     def _grouped(self, key: Callable[[Row], str]) -> dict[str, Group]:
         groups: dict[str, list[Row]] = {}
         for row in self.rows:
@@ -232,16 +252,8 @@ class ParityResult:
         }
 
     def __str__(self) -> str:
-        """Return a screen: the verdict, the worst operators, what was looked at."""
-        session = self._report["session"]
-        engine = f"{session['engine']} {session['engine_version']}"
-        lines = [f"{self._report['model']}: {self.verdict} on {engine}"]
-        if self.origin is not None:
-            lines.append(f"origin: {_place(self.origin)}")
-        lines += [f"  {reason}" for reason in self.reasons]
-        lines += _table(sorted(self.rows, key=lambda row: -row.strain))
-        lines += _counts(self.coverage)
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        """Return a screen: the verdict, the origin, the worst operators, what was looked at."""
+        return _native.drift_text(self.to_json(), _WIDTH).rstrip("\n")
 
     def __repr__(self) -> str:
         """Name the verdict and the origin."""
@@ -333,39 +345,3 @@ def _row(row: Mapping[str, Any]) -> Row:
 
 def _largest(figures: Mapping[str, Any]) -> float:
     return math.inf if figures["mismatching"] else float(figures["max_abs"])
-
-
-def _place(row: Row) -> str:
-    place = " in ".join(part for part in (row.module, row.source) if part)
-    return f"{row.name} ({row.op_type}){' at ' + place if place else ''}"
-
-
-def _table(rows: list[Row]) -> list[str]:
-    if not rows:
-        return []
-    header = ("introduced", "budget", "accumulated", "operator", "value", "module")
-    cells = [header, *(_cells(row) for row in rows[:_SHOWN_ROWS])]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
-    text = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
-    hidden = len(rows) - _SHOWN_ROWS
-    return ["", *text, *([f"... and {hidden} that are better"] if hidden > 0 else []), ""]
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    mark = {"proved": "", "disproved": "  <- disproved"}.get(row.verdict, "  <- not comparable")
-    numbers = (row.introduced, row.budget, row.accumulated)
-    texts = tuple(f"{number:.2e}" if number else "0" for number in numbers)
-    return (*texts, row.op_type, row.name, row.module + mark + f" {row.problem or ''}".rstrip())
-
-
-def _counts(coverage: Coverage) -> list[str]:
-    values = coverage.compared + len(coverage.parts) + len(coverage.not_mapped)
-    total = len(coverage.program)
-    rest = [value for value in coverage.program if value.status == "not_mapped"]
-    return [
-        f"export: {coverage.compared} of {values} values compared, {len(coverage.parts)} are part "
-        f"of compared ones, {len(coverage.not_mapped)} not mapped",
-        f"module: {coverage.proved} of {total} tensors proved, {coverage.folded} folded into "
-        f"proved ones ({coverage.share:.0%}), {len(rest)} not mapped",
-        *(f"  {value.name} ({value.target}): {value.reason}" for value in rest[:5]),
-    ]

@@ -12,6 +12,7 @@ pub mod drift;
 mod engines;
 mod inspect;
 pub mod proof;
+pub mod reports;
 mod verify;
 
 pub use draft::{BundleDraft, Extra, NodeDraft, PortDraft, strangers};

@@ -189,6 +189,9 @@ class Comparison:
         }
         report["program"] = coverage.program_values(self._exported, ours)
         report["notes"] = self._notes
+        # Weights were handed over as inputs; which modules hold others only the module knows.
+        report["graph"]["inputs"] = [name for names in self._input_names.values() for name in names]
+        report["graph"]["leaves"] = coverage.leaves(self._model)
         if self._reasons:
             report["reasons"] = [*report.get("reasons", ()), *self._reasons]
             report["verdict"] = "disproved"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from torch import fx
+from torch import fx, nn
 
 from veracity.drift.program import tensor_nodes
 
@@ -19,6 +19,12 @@ def program_values(exported: Any, verdicts: Mapping[str, str]) -> list[dict[str,
     """
     into = _served(exported, verdicts)
     return [_entry(node, verdicts, into) for node in tensor_nodes(exported)]
+
+
+def leaves(model: nn.Module) -> list[str]:
+    """Return the paths of the modules that have no modules inside, but for the model itself."""
+    named = model.named_modules(remove_duplicate=False)
+    return [path for path, module in named if path and not any(True for _ in module.children())]
 
 
 def _entry(

@@ -24,6 +24,9 @@ pub struct DriftReport {
     pub candidate: String,
     /// What ran the export.
     pub session: SessionRecord,
+    /// What the graph takes and gives, and how the original is built.
+    #[serde(default, skip_serializing_if = "GraphRecord::is_empty")]
+    pub graph: GraphRecord,
     /// The answer: by introduced error, over all rows.
     pub verdict: Verdict,
     /// The first operator that introduces more than its budget.
@@ -49,6 +52,30 @@ pub struct DriftReport {
     pub reasons: Vec<Diagnostic>,
 }
 
+/// What a graph takes and gives, and how the original is built. Everything may be unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GraphRecord {
+    /// Version of the operators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opset: Option<i64>,
+    /// Names of its inputs, without weights.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<String>,
+    /// Names of its outputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<String>,
+    /// Paths of the original's modules that have no modules inside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaves: Vec<String>,
+}
+
+impl GraphRecord {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// One value of the export and the operator that gives it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -57,6 +84,9 @@ pub struct DriftRow {
     pub name: String,
     /// The operator of the export.
     pub op_type: String,
+    /// Name of the operator's node in the export.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub node: String,
     /// The module of the original, by its path.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub module: String,

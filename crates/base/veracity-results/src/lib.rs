@@ -6,6 +6,7 @@
 mod comparison;
 mod difference;
 mod drift;
+mod drift_groups;
 mod measurement;
 mod number;
 mod proof;
@@ -18,8 +19,9 @@ pub use difference::{
 };
 pub use drift::{
     AgainstFloat64, Cause, CauseKind, DRIFT_SCHEMA_VERSION, DriftReport, DriftRow, ErrorFigures,
-    ProgramStatus, ProgramValue, Unmapped,
+    GraphRecord, ProgramStatus, ProgramValue, Unmapped,
 };
+pub use drift_groups::{DriftCounts, DriftGroup, ModuleGroup};
 pub use measurement::{
     Measurement, NonFinite, Percentiles, Tolerance, ULP_BIN_COUNT, Worst, ulp_bin_label,
 };

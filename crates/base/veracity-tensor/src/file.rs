@@ -13,6 +13,7 @@
 compile_error!("tensor files are little endian and are read into memory as they are");
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 
 use veracity_diag::{Diagnostic, Place, Result, codes};
@@ -63,6 +64,13 @@ pub fn write(path: impl AsRef<Path>, tensors: &TensorMap) -> Result<()> {
         Kind::Npz => npz::write(path, tensors),
         Kind::Safetensors => safetensors::write(path, tensors),
     }
+}
+
+/// Replaces the file at `path` by these bytes, or leaves it as it was.
+pub fn write_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
+    disk::replace(path.as_ref(), |file| {
+        file.write_all(bytes).map_err(|e| disk::unwritable(e).into())
+    })
 }
 
 fn only(tensors: &TensorMap) -> Result<&Tensor> {

@@ -3,6 +3,7 @@
 mod bundle;
 mod compare;
 mod drift;
+mod drift_report;
 mod errors;
 mod input;
 mod options;
@@ -20,6 +21,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<drift::Parity>()?;
+    drift_report::add_to(module)?;
     module.add_class::<pipeline::Pipeline>()?;
     module.add_class::<proof::Proof>()?;
     module.add_class::<proof::ProofBuilder>()?;

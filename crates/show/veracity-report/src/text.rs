@@ -5,7 +5,7 @@
 //! always has the form `N proved, M disproved, K not comparable (why; why)`.
 
 mod failure;
-mod page;
+pub(crate) mod page;
 mod summary;
 
 use veracity_diag::codes;

@@ -8,8 +8,8 @@ use veracity_diag::{Diagnostic, Result, codes};
 use veracity_engine::{Device, Engine, OptimizationLevel, SessionOptions};
 use veracity_onnx::{Model, NodeFacts, ValueInfo};
 use veracity_results::{
-    DRIFT_SCHEMA_VERSION, DriftReport, DriftRow, ErrorFigures, Measurement, SessionRecord,
-    Tolerance, Verdict,
+    DRIFT_SCHEMA_VERSION, DriftReport, DriftRow, ErrorFigures, GraphRecord, Measurement,
+    SessionRecord, Tolerance, Verdict,
 };
 use veracity_tensor::SharedTensor;
 
@@ -149,6 +149,7 @@ fn rows(
             rows.push(DriftRow {
                 name: output.clone(),
                 op_type: node.op_type.clone(),
+                node: node.name.clone(),
                 module: origin.module.clone(),
                 source: origin.source.clone(),
                 dtype: reference.dtype().to_string(),
@@ -253,6 +254,7 @@ fn report(
             engine_version: engine.version(),
             device: options.session.device.to_string(),
         },
+        graph: graph(model),
         verdict: worst.max(least),
         origin: first(&|row| row.verdict == Verdict::Disproved),
         drift_origin: first(&above),
@@ -262,6 +264,16 @@ fn report(
         notes: Vec::new(),
         reasons,
         rows,
+    }
+}
+
+fn graph(model: &Model) -> GraphRecord {
+    let names = |values: Vec<ValueInfo>| values.into_iter().map(|value| value.name).collect();
+    GraphRecord {
+        opset: model.opset(),
+        inputs: names(model.inputs()),
+        outputs: names(model.outputs()),
+        leaves: Vec::new(),
     }
 }
 

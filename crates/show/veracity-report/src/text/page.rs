@@ -37,49 +37,55 @@ impl Default for TextOptions {
 }
 
 /// Text that grows line by line. Whatever is written is made fit for a terminal first.
-pub(super) struct Page<'o> {
+pub(crate) struct Page<'o> {
     options: &'o TextOptions,
     text: String,
 }
 
 impl<'o> Page<'o> {
-    pub(super) fn new(options: &'o TextOptions) -> Self {
+    pub(crate) fn new(options: &'o TextOptions) -> Self {
         Self { options, text: String::new() }
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.text
     }
 
     /// One line, or as many as it takes.
-    pub(super) fn line(&mut self, indent: usize, text: &str) {
+    pub(crate) fn line(&mut self, indent: usize, text: &str) {
         self.write("", Tone::Heading, text, indent, indent + 2);
     }
 
     /// A line that starts with something painted.
-    pub(super) fn headed(&mut self, head: &str, tone: Tone, rest: &str) {
+    pub(crate) fn headed(&mut self, head: &str, tone: Tone, rest: &str) {
         self.write(head, tone, rest, 0, 4);
     }
 
+    /// A line whose columns were made to fit.
+    pub(crate) fn row(&mut self, text: &str) {
+        self.text += printable(text).trim_end();
+        self.text.push('\n');
+    }
+
     /// What is said under a label.
-    pub(super) fn item(&mut self, label: &str, tone: Tone, text: &str) {
+    pub(crate) fn item(&mut self, label: &str, tone: Tone, text: &str) {
         self.headed(&format!("{label}:"), tone, text);
     }
 
     /// A fact of a block: a label in a column of its own.
-    pub(super) fn fact(&mut self, label: &str, text: &str) {
+    pub(crate) fn fact(&mut self, label: &str, text: &str) {
         self.write("", Tone::Heading, &format!("{label:<9} {text}"), 2, 12);
     }
 
     /// Says how many of `all` were not shown, if there are such.
-    pub(super) fn more(&mut self, all: usize, shown: usize, of_what: &str) {
+    pub(crate) fn more(&mut self, all: usize, shown: usize, of_what: &str) {
         if all > shown {
             self.line(0, &format!("… and {} more {of_what}; all in proof.json", all - shown));
         }
     }
 
     /// A line that is never wrapped, for whoever reads it with a program.
-    pub(super) fn last(&mut self, parts: &[(Option<Tone>, String)]) {
+    pub(crate) fn last(&mut self, parts: &[(Option<Tone>, String)]) {
         for (tone, part) in parts {
             let part = printable(part);
             match tone {

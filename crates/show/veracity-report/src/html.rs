@@ -1,0 +1,13 @@
+//! Pages: one file each that needs nothing else, neither a network nor a server.
+//!
+//! A page is text with everything inside; without scripts it still shows everything. What comes from
+//! a report goes through [`escape`](escape::escape), without exception.
+
+mod chart;
+mod drift;
+mod escape;
+mod shell;
+mod table;
+mod tree;
+
+pub use drift::drift;

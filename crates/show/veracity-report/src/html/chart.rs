@@ -1,0 +1,151 @@
+//! Errors against depth on a logarithmic scale.
+//!
+//! What is exactly zero lies on the line at the bottom, what is no number on the line at the top.
+
+use std::fmt::Write as _;
+
+use super::escape::escape;
+
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 330.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 26.0;
+const BOTTOM: f64 = 40.0;
+
+/// Decades that have a label; with more of them only some have.
+const MOST_LABELS: i32 = 8;
+
+/// A line of the chart.
+pub(super) struct Series {
+    /// A word of ours, which is its class and its name.
+    pub(super) name: &'static str,
+    /// A value for each point.
+    pub(super) values: Vec<f64>,
+    /// Whether its points are shown.
+    pub(super) has_points: bool,
+}
+
+/// What all series have in common at one place.
+pub(super) struct Point {
+    /// What is said about it; text.
+    pub(super) title: String,
+    /// Id of what it leads to.
+    pub(super) target: String,
+    /// Whether it is to be seen at once.
+    pub(super) is_wrong: bool,
+}
+
+/// A chart. One without points is nothing.
+pub(super) fn chart(label: &str, points: &[Point], series: &[Series]) -> String {
+    if points.is_empty() {
+        return String::new();
+    }
+    let scale = Scale::new(points.len(), series.iter().flat_map(|line| &line.values).copied());
+    let mut html = format!(
+        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"group\" aria-label=\"{}\">\n",
+        escape(label)
+    );
+    scale.write_grid(&mut html);
+    for line in series {
+        scale.write_line(&mut html, line);
+    }
+    for line in series.iter().filter(|line| line.has_points) {
+        for (index, (point, &value)) in points.iter().zip(&line.values).enumerate() {
+            scale.write_point(&mut html, line, index, point, value);
+        }
+    }
+    html += "</svg>\n<p class=\"legend\">";
+    for line in series {
+        let _ = write!(html, "<span class=\"{0}\">{0}</span> ", line.name);
+    }
+    html + "</p>\n"
+}
+
+/// From values to places.
+struct Scale {
+    count: usize,
+    low: i32,
+    high: i32,
+}
+
+impl Scale {
+    #[expect(clippy::cast_possible_truncation, reason = "a decade between -324 and 309")]
+    fn new(count: usize, values: impl Iterator<Item = f64>) -> Self {
+        let values = values.filter(|value| value.is_finite() && *value > 0.0);
+        let decades = values.map(f64::log10);
+        let start = (f64::INFINITY, f64::NEG_INFINITY);
+        let (low, high) = decades.fold(start, |(low, high), at| (low.min(at), high.max(at)));
+        if low > high {
+            return Self { count, low: -8, high: 0 };
+        }
+        let (low, high) = (low.floor() as i32, high.ceil() as i32);
+        Self { count, low, high: high.max(low + 1) }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a place on a page")]
+    fn x(&self, index: usize) -> f64 {
+        let steps = self.count.saturating_sub(1).max(1) as f64;
+        LEFT + (WIDTH - LEFT - RIGHT) * index as f64 / steps
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        let (floor, ceiling) = (HEIGHT - BOTTOM, TOP);
+        if value.is_nan() || value.is_infinite() {
+            return ceiling - 12.0;
+        }
+        if value <= 0.0 {
+            return floor + 14.0;
+        }
+        let span = f64::from(self.high - self.low);
+        floor - (value.log10() - f64::from(self.low)) / span * (floor - ceiling)
+    }
+
+    fn write_grid(&self, html: &mut String) {
+        let step = usize::try_from((self.high - self.low) / MOST_LABELS + 1).unwrap_or(1);
+        let right = WIDTH - RIGHT;
+        let mut line = |y: f64, label: &str| {
+            let _ = writeln!(
+                html,
+                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text \
+                 x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+                LEFT - 6.0,
+                y + 4.0
+            );
+        };
+        line(self.y(0.0), "0");
+        line(self.y(f64::INFINITY), "not finite");
+        for decade in (self.low..=self.high).step_by(step) {
+            line(self.y(10.0_f64.powi(decade)), &format!("1e{decade}"));
+        }
+        let middle = f64::midpoint(LEFT, right);
+        let _ = writeln!(
+            html,
+            "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">depth: operators in the order \
+             in which they run</text>",
+            HEIGHT - 6.0
+        );
+    }
+
+    fn write_line(&self, html: &mut String, line: &Series) {
+        let _ = write!(html, "<path class=\"{}\" d=\"", line.name);
+        for (index, &value) in line.values.iter().enumerate() {
+            let command = if index == 0 { 'M' } else { 'L' };
+            let _ = write!(html, "{command}{:.1} {:.1}", self.x(index), self.y(value));
+        }
+        html.push_str("\"/>\n");
+    }
+
+    /// What is wrong can be reached with the keyboard; hundreds of other points would be in the way.
+    fn write_point(&self, html: &mut String, line: &Series, index: usize, at: &Point, value: f64) {
+        let (x, y) = (self.x(index), self.y(value));
+        let (target, title, name) = (escape(&at.target), escape(&at.title), line.name);
+        let (class, radius, order) =
+            if at.is_wrong { (" class=\"wrong\"", 5.0, 0) } else { ("", 2.5, -1) };
+        let _ = writeln!(
+            html,
+            "<a href=\"#{target}\"{class} tabindex=\"{order}\"><circle class=\"{name}\" cx=\"{x:.1}\" \
+             cy=\"{y:.1}\" r=\"{radius}\"><title>{title}</title></circle></a>"
+        );
+    }
+}
