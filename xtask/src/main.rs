@@ -1,8 +1,8 @@
 //! Checks of this repository that a compiler cannot make.
 //!
 //! `cargo xtask layers` holds the dependencies of the crates to the floor table in ARCHITECTURE.md.
-//! `cargo xtask schema` writes the JSON Schema of proofs, with `--check` it only says whether the one
-//! that is there is current. `cargo xtask sizes` prints the longest files, for looking.
+//! `cargo xtask schema` writes the JSON Schemas of files, with `--check` it only says whether those
+//! that are there are current. `cargo xtask sizes` prints the longest files, for looking.
 
 mod floors;
 mod schema;

@@ -1,43 +1,57 @@
-//! The JSON Schema of proofs, kept beside the documentation.
+//! The JSON Schemas of the files that Veracity writes, kept beside the documentation.
 //!
-//! The types make it; this writes it down, or says that what is written down is not what they make.
-//! They print it from an example of their crate, because a dependency of this tool on their
-//! feature `schema` would switch it on in every build of the workspace.
+//! The types make them; this writes them down, or says which that are written down are not what
+//! they make. They print them from an example of their crate, because a dependency of this tool on
+//! their feature `schema` would switch it on in every build of the workspace.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where it is kept. The number is the major version of the format.
-const FILE: &str = "docs/schema/proof-1.json";
+/// What there are schemas of, and where each is kept. The number is the major version of the format.
+const FILES: [(&str, &str); 2] =
+    [("proof", "docs/schema/proof-1.json"), ("drift", "docs/schema/drift-1.json")];
 
-/// Writes the schema.
+/// Writes the schemas.
 pub(crate) fn write() -> Result<String, String> {
-    let path = path();
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| format!("{FILE}: {error}"))?;
+    for (of_what, file) in FILES {
+        let path = path(file);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| format!("{file}: {error}"))?;
+        }
+        std::fs::write(&path, generate(of_what)?).map_err(|error| format!("{file}: {error}"))?;
     }
-    std::fs::write(&path, generate()?).map_err(|error| format!("{FILE}: {error}"))?;
-    Ok(format!("schema: {FILE} is written"))
+    Ok(format!("schema: {} are written", names()))
 }
 
-/// Refuses a schema that is not current.
+/// Refuses schemas that are not current.
 pub(crate) fn check() -> Result<String, String> {
-    let written = std::fs::read_to_string(path()).map_err(|error| format!("{FILE}: {error}"))?;
-    if written == generate()? {
-        Ok(format!("schema: {FILE} is current"))
+    let mut stale = Vec::new();
+    for (of_what, file) in FILES {
+        let written =
+            std::fs::read_to_string(path(file)).map_err(|error| format!("{file}: {error}"))?;
+        if written != generate(of_what)? {
+            stale.push(file);
+        }
+    }
+    if stale.is_empty() {
+        Ok(format!("schema: {} are current", names()))
     } else {
-        Err(format!("{FILE} is not what the types make: run `cargo xtask schema`"))
+        Err(format!("not what the types make: {}: run `cargo xtask schema`", stale.join(", ")))
     }
 }
 
-fn path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(FILE)
+fn names() -> String {
+    FILES.map(|(_, file)| file).join(", ")
 }
 
-fn generate() -> Result<String, String> {
+fn path(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file)
+}
+
+fn generate(of_what: &str) -> Result<String, String> {
     let output = Command::new(env!("CARGO"))
         .args(["run", "--quiet", "--locked", "--package", "veracity-results"])
-        .args(["--features", "schema", "--example", "proof_schema"])
+        .args(["--features", "schema", "--example", "schema", "--", of_what])
         .output()
         .map_err(|error| format!("cargo run: {error}"))?;
     if !output.status.success() {

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use crate::{DriftReport, DriftRow, ErrorFigures, ProgramStatus, Verdict};
 
+/// Levels of modules that are told apart: paths come from files, and every level is a group.
+const MAX_DEPTH: usize = 32;
+
 impl ErrorFigures {
     /// The largest error; infinite where one side has a NaN or an infinity that the other has not.
     pub fn largest(&self) -> f64 {
@@ -145,10 +148,10 @@ impl DriftReport {
 }
 
 /// A module's path and the paths of those around it, outermost first. What belongs to no module is
-/// in the one without a path.
+/// in the one without a path; what is too deep is in the deepest that is told apart.
 fn around(path: &str) -> impl Iterator<Item = &str> {
     let dots = path.match_indices('.').map(|(at, _)| &path[..at]);
-    dots.chain(std::iter::once(path))
+    dots.chain(std::iter::once(path)).take(MAX_DEPTH)
 }
 
 fn grouped<'r>(rows: impl Iterator<Item = (&'r str, &'r DriftRow)>) -> Vec<DriftGroup<'r>> {

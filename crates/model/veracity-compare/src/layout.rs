@@ -142,6 +142,37 @@ mod tests {
     }
 
     #[test]
+    fn layouts_that_are_mixed_up_are_found_in_both_directions() {
+        for (what, shape, order, back) in [
+            ("NCHW and NHWC", vec![2, 3, 5, 7], vec![0, 2, 3, 1], vec![0, 3, 1, 2]),
+            ("NCHW and NHWC, square", vec![2, 4, 4, 4], vec![0, 2, 3, 1], vec![0, 3, 1, 2]),
+            ("NCHW and CHWN", vec![2, 3, 5, 7], vec![1, 2, 3, 0], vec![3, 0, 1, 2]),
+            ("BTC and BCT", vec![2, 9, 4], vec![0, 2, 1], vec![0, 2, 1]),
+            ("a matrix and its transpose", vec![6, 4], vec![1, 0], vec![1, 0]),
+        ] {
+            let first = counting(Shape::new(shape).unwrap());
+            let second = transposed(&first, &order);
+            assert_eq!(find(&second, &first), Some(order), "{what}");
+            assert_eq!(find(&first, &second), Some(back), "{what}, back");
+        }
+    }
+
+    #[test]
+    fn noise_and_other_sizes_are_no_layout() {
+        let first = counting([2, 3, 4, 4]);
+        let mut noise = transposed(&first, &[0, 2, 3, 1]);
+        for (index, value) in noise.as_mut_slice::<f32>().unwrap().iter_mut().enumerate() {
+            *value += if index % 2 == 0 { 0.25 } else { -0.25 };
+        }
+        assert_eq!(find(&noise, &first), None);
+        let within = Tolerance::new(0.3, 0.0).unwrap();
+        let found = find_permutation(&noise.view(), &first.view(), within);
+        assert_eq!(found, Some(vec![0, 2, 3, 1]), "a tolerance that covers the noise");
+        assert_eq!(find(&counting([2, 3, 4, 5]), &first), None);
+        assert_eq!(find(&counting([2, 48]), &first), None);
+    }
+
+    #[test]
     fn what_no_order_explains_is_left_alone() {
         let square = counting([3, 3]);
         let mut wrong = transposed(&square, &[1, 0]);

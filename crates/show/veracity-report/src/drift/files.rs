@@ -12,7 +12,7 @@ use veracity_results::DriftReport;
 use super::causes::{LayerCause, causes};
 use super::layers::{Layer, layers};
 use super::overlay::overlay;
-use super::words::cell;
+use super::words::{code, prose};
 use crate::python::{exponential, general, json as dumps, json_number};
 
 /// One file of a report.
@@ -103,9 +103,9 @@ fn exceeding(layers: &[Layer<'_>]) -> usize {
 fn page(report: &DriftReport, layers: &[Layer<'_>], causes: &[LayerCause<'_>]) -> String {
     let tolerance = general(report.tolerance);
     let (total, over) = (layers.len(), exceeding(layers));
-    let origin = origin(layers).map_or("none".into(), cell);
+    let origin = origin(layers).map_or("none".into(), prose);
     let mut lines = vec![
-        format!("# Per-layer divergence: {}", cell(&report.model)),
+        format!("# Per-layer divergence: {}", prose(&report.model)),
         String::new(),
         format!("Tolerance: {tolerance}  ·  layers checked: {total}  ·  layers exceeding: {over}"),
         format!("Drift origin: {origin}"),
@@ -126,7 +126,7 @@ fn page(report: &DriftReport, layers: &[Layer<'_>], causes: &[LayerCause<'_>]) -
         lines.extend([String::new(), "## Cause attribution".to_owned(), String::new()]);
         lines.extend(causes.iter().map(|found| {
             let LayerCause { layer, cause, detail } = found;
-            format!("- `{}` → **{cause}** ({})", cell(layer), cell(detail))
+            format!("- {} → **{cause}** ({})", code(layer), prose(detail))
         }));
     }
     lines.join("\n") + "\n"
@@ -137,8 +137,8 @@ fn line(layer: &Layer<'_>, causes: &[LayerCause<'_>]) -> String {
     let number = |value: f64| if value == 0.0 { "0.0".to_owned() } else { exponential(value) };
     let exceeds = if layer.exceeds { "yes" } else { "—" };
     let mut line = format!(
-        "| `{}` | ({}) | {} | {} | {exceeds} |",
-        cell(&layer.name),
+        "| {} | ({}) | {} | {} | {exceeds} |",
+        code(&layer.name),
         sizes.join(","),
         number(layer.max_abs),
         number(layer.mean_abs),

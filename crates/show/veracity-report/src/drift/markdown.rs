@@ -2,7 +2,7 @@
 
 use veracity_results::{DriftGroup, DriftReport, DriftRow};
 
-use super::words::{cause_line, cell, coverage_lines, shape, verdict, verdict_line};
+use super::words::{cause_line, code, coverage_lines, prose, shape, verdict, verdict_line};
 use crate::python::exponential;
 
 /// Rows of the table; the worst come first.
@@ -14,22 +14,23 @@ const MOST_GROUPS: usize = 20;
 /// A drift report as Markdown.
 pub fn markdown(report: &DriftReport) -> String {
     let session = &report.session;
-    let mut lines = vec![format!("# Drift: {}", cell(&report.model)), String::new()];
-    lines.push(format!("**{}**", cell(&verdict_line(report))));
+    let mut lines = vec![format!("# Drift: {}", prose(&report.model)), String::new()];
+    lines.push(format!("**{}**", prose(&verdict_line(report))));
     lines.push(String::new());
     if !report.reference.is_empty() && !report.candidate.is_empty() {
         lines.push(format!(
             "- {} compared with {}",
-            cell(&report.candidate),
-            cell(&report.reference)
+            prose(&report.candidate),
+            prose(&report.reference)
         ));
     }
     let engine = format!("{} {} ({})", session.engine, session.engine_version, session.device);
-    lines.push(format!("- engine: {}", cell(&engine)));
+    lines.push(format!("- engine: {}", prose(&engine)));
     lines.extend(coverage_lines(report).iter().map(|line| format!("- {line}")));
-    lines
-        .extend(report.reasons.iter().map(|reason| format!("- reason: {}", cell(&reason.message))));
-    lines.extend(report.notes.iter().map(|note| format!("- note: {}", cell(note))));
+    lines.extend(
+        report.reasons.iter().map(|reason| format!("- reason: {}", prose(&reason.message))),
+    );
+    lines.extend(report.notes.iter().map(|note| format!("- note: {}", prose(note))));
     lines.extend(origin(report));
     lines.extend(table(report));
     lines.extend(groups("By module", &report.by_module()));
@@ -42,19 +43,19 @@ fn origin(report: &DriftReport) -> Vec<String> {
     let row = report.rows.iter().find(|row| Some(&row.name) == report.origin.as_ref());
     let Some(row) = row else { return Vec::new() };
     let mut lines = vec![String::new(), "## Origin".to_owned(), String::new()];
-    lines.push(format!("`{}` ({}), {}", cell(&row.name), cell(&row.op_type), shape(row)));
+    lines.push(format!("{} ({}), {}", code(&row.name), prose(&row.op_type), prose(&shape(row))));
     lines.push(String::new());
     for (label, text) in [("module", &row.module), ("source", &row.source)] {
         if !text.is_empty() {
-            lines.push(format!("- {label}: `{}`", cell(text)));
+            lines.push(format!("- {label}: {}", code(text)));
         }
     }
     let (error, budget) = (number(row.introduced.largest()), number(row.budget));
     match &row.problem {
-        Some(problem) => lines.push(format!("- {}", cell(problem))),
+        Some(problem) => lines.push(format!("- {}", prose(problem))),
         None => lines.push(format!("- introduces {error}; its budget is {budget}")),
     }
-    lines.extend(row.cause.iter().map(|cause| format!("- cause: {}", cell(&cause_line(cause)))));
+    lines.extend(row.cause.iter().map(|cause| format!("- cause: {}", prose(&cause_line(cause)))));
     lines
 }
 
@@ -70,10 +71,10 @@ fn table(report: &DriftReport) -> Vec<String> {
     lines.push("|---|---|---|---:|---:|---:|---|".to_owned());
     lines.extend(rows.iter().take(MOST_ROWS).map(|row| {
         format!(
-            "| `{}` | {} | {} | {} | {} | {} | {} |",
-            cell(&row.name),
-            cell(&row.op_type),
-            cell(&row.module),
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            code(&row.name),
+            code(&row.op_type),
+            code(&row.module),
             number(row.introduced.largest()),
             number(row.budget),
             number(row.accumulated.largest()),
@@ -97,7 +98,7 @@ fn groups(title: &str, groups: &[DriftGroup<'_>]) -> Vec<String> {
         let name = if group.name.is_empty() { "(none)" } else { group.name };
         let [introduced, accumulated] = [group.introduced, group.accumulated].map(number);
         let (rows, disproved) = (group.rows, group.disproved);
-        format!("| {} | {rows} | {disproved} | {introduced} | {accumulated} |", cell(name))
+        format!("| {} | {rows} | {disproved} | {introduced} | {accumulated} |", code(name))
     }));
     lines.extend(rest(sorted.len(), MOST_GROUPS));
     lines
@@ -105,13 +106,13 @@ fn groups(title: &str, groups: &[DriftGroup<'_>]) -> Vec<String> {
 
 fn not_mapped(report: &DriftReport) -> Vec<String> {
     let lost = report.unmapped.iter().filter_map(|value| {
-        let reason = cell(value.reason.as_ref()?);
-        Some(format!("- `{}` ({}): {reason}", cell(&value.name), cell(&value.op_type)))
+        let reason = prose(value.reason.as_ref()?);
+        Some(format!("- {} ({}): {reason}", code(&value.name), prose(&value.op_type)))
     });
     let program = report.program.iter().filter(|value| !value.reason.is_empty());
     let program = program.map(|value| {
-        let reason = cell(&value.reason);
-        format!("- `{}` ({}): {reason}", cell(&value.name), cell(&value.target))
+        let reason = prose(&value.reason);
+        format!("- {} ({}): {reason}", code(&value.name), prose(&value.target))
     });
     let lines: Vec<String> = lost.chain(program).collect();
     if lines.is_empty() {

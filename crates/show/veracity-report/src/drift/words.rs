@@ -76,6 +76,29 @@ pub(crate) fn shape(row: &DriftRow) -> String {
     format!("{}{:?}", row.dtype, row.shape)
 }
 
+/// Text that is not meant as markup and stays inside of a cell of a Markdown table.
+pub(super) fn prose(text: &str) -> Cow<'_, str> {
+    let text = cell(text);
+    if !text.contains(['<', '&', '[']) {
+        return text;
+    }
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => safe.push_str("&lt;"),
+            '&' => safe.push_str("&amp;"),
+            '[' => safe.push_str("\\["),
+            _ => safe.push(character),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Text in the letters of code; nothing for none.
+pub(super) fn code(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("`{}`", cell(text)) }
+}
+
 /// Text that stays inside of a cell, and of a code span, of a Markdown table.
 pub(super) fn cell(text: &str) -> Cow<'_, str> {
     let text = printable(text);

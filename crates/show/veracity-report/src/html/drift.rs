@@ -14,8 +14,9 @@ use crate::python::exponential;
 
 const VERDICTS: [Verdict; 3] = [Verdict::Proved, Verdict::Disproved, Verdict::NotComparable];
 
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 14] = [
     Column::number("#"),
+    Column::text("verdict"),
     Column::text("value"),
     Column::text("operator"),
     Column::text("module"),
@@ -27,7 +28,7 @@ const COLUMNS: [Column; 13] = [
     Column::number("accumulated"),
     Column::number("original vs float64"),
     Column::number("export vs float64"),
-    Column::text("verdict"),
+    Column::text("why"),
 ];
 
 /// A drift report as one HTML file.
@@ -138,15 +139,15 @@ fn operator(index: usize, row: &DriftRow) -> Row {
         Some(value) => figure(value),
         None => Cell::Number(f64::NAN, String::new()),
     };
-    let problem = row.problem.as_ref().map_or(String::new(), |problem| format!(": {problem}"));
-    let cause =
-        row.cause.as_ref().map_or(String::new(), |cause| format!("; {}", cause_line(cause)));
+    let cause = row.cause.as_ref().map(cause_line);
+    let why: Vec<String> = row.problem.clone().into_iter().chain(cause).collect();
     let cells = vec![
         Cell::Number(index as f64, (index + 1).to_string()),
+        Cell::Text(verdict(row.verdict).to_owned()),
         Cell::Code(row.name.clone()),
         Cell::Text(row.op_type.clone()),
         Cell::Code(row.module.clone()),
-        Cell::Code(row.source.clone()),
+        Cell::Path(row.source.clone()),
         Cell::Text(shape(row)),
         figure(row.introduced.largest()),
         figure(row.budget),
@@ -154,13 +155,17 @@ fn operator(index: usize, row: &DriftRow) -> Row {
         figure(row.accumulated.largest()),
         wide(row.float64.map(|wide| wide.reference)),
         wide(row.float64.map(|wide| wide.candidate)),
-        Cell::Text(format!("{}{problem}{cause}", verdict(row.verdict))),
+        Cell::Text(why.join("; ")),
     ];
     Row { id: Some(id(index)), verdict: Some(class(row.verdict)), cells }
 }
 
 fn share(strain: f64) -> String {
-    if strain.is_finite() { format!("{:.1} %", strain * 100.0) } else { "beyond".to_owned() }
+    match strain {
+        strain if !strain.is_finite() => "beyond".to_owned(),
+        strain if strain < 100.0 => format!("{:.1} %", strain * 100.0),
+        strain => format!("{strain:.1e} times"),
+    }
 }
 
 fn groups(id: &str, groups: &[DriftGroup<'_>]) -> String {

@@ -28,6 +28,8 @@ pub(super) enum Cell {
     Text(String),
     /// Text in the letters of code.
     Code(String),
+    /// The end of a path in the letters of code; the whole is shown beside it.
+    Path(String),
     /// A number, and how it is shown.
     Number(f64, String),
 }
@@ -91,13 +93,23 @@ fn write_row(html: &mut String, row: &Row) {
 fn write_cell(html: &mut String, cell: &Cell) {
     let _ = match cell {
         Cell::Text(text) => write!(html, "<td>{}</td>", escape(text)),
-        Cell::Code(text) if text.is_empty() => write!(html, "<td></td>"),
+        Cell::Code(text) | Cell::Path(text) if text.is_empty() => write!(html, "<td></td>"),
         Cell::Code(text) => write!(html, "<td><code>{}</code></td>", escape(text)),
+        Cell::Path(text) => {
+            let (whole, end) = (escape(text), escape(end(text)));
+            write!(html, "<td title=\"{whole}\"><code>{end}</code></td>")
+        }
         Cell::Number(key, text) => {
             let (key, text) = (script_number(*key), escape(text));
             write!(html, "<td class=\"number\" data-key=\"{key}\">{text}</td>")
         }
     };
+}
+
+/// The last two parts of a path.
+fn end(path: &str) -> &str {
+    let mut separators = path.rmatch_indices(['/', '\\']);
+    separators.nth(1).map_or(path, |(at, _)| &path[at + 1..])
 }
 
 /// A number as the script reads it.

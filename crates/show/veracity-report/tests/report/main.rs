@@ -1,6 +1,11 @@
-//! What people and build servers see of a proof. Proofs are made in code, texts are snapshots.
+//! What people, build servers and other tools see of a proof and of a drift report. Both are made
+//! in code, texts are snapshots.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod drift_files;
+mod drift_text;
+mod drifts;
+mod html;
 mod junit;
 mod proofs;
 mod text;
