@@ -330,6 +330,7 @@ def test_the_page_is_one_file(real: ParityResult, tmp_path: Path) -> None:
 def test_a_report_survives_its_file(real: ParityResult, tmp_path: Path) -> None:
     again = ParityResult(json.loads(written(real, tmp_path, "_drift.json")))
     assert again.rows == real.rows and str(again) == str(real)
+    assert (again.coverage, again.notes) == (real.coverage, real.notes)
 
 
 def test_files_that_cannot_be_written_are_refused(real: ParityResult, tmp_path: Path) -> None:

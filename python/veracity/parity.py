@@ -187,13 +187,13 @@ class ParityResult:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is worth knowing and changes no verdict."""
-        return tuple(self._report["notes"])
+        return tuple(self._report.get("notes", ()))
 
     @property
     def coverage(self) -> Coverage:
         """What was looked at, and what was not."""
         unmapped = self._report["unmapped"]
-        values = self._report["program"]
+        values = self._report.get("program", ())
         return Coverage(
             compared=len(self.rows),
             parts={each["name"]: each["part_of"] for each in unmapped if "part_of" in each},

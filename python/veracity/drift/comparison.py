@@ -190,6 +190,7 @@ class Comparison:
         report["program"] = coverage.program_values(self._exported, ours)
         report["notes"] = self._notes
         # Weights were handed over as inputs; which modules hold others only the module knows.
+        report.setdefault("graph", {})
         report["graph"]["inputs"] = [name for names in self._input_names.values() for name in names]
         report["graph"]["leaves"] = coverage.leaves(self._model)
         if self._reasons:

@@ -25,10 +25,13 @@ pub struct ReportFile {
 }
 
 /// The files of a report.
+///
+/// # Panics
+/// Never: a report has only text as keys.
 pub fn files(report: &DriftReport) -> Vec<ReportFile> {
     let layers = layers(report);
     let causes = causes(report, &layers);
-    let whole = serde_json::to_value(report).unwrap_or_default();
+    let whole = serde_json::to_value(report).expect("a report has only text as keys");
     [
         (".json", dumps(&main(report, &layers))),
         (".md", page(report, &layers, &causes)),

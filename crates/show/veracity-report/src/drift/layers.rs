@@ -98,12 +98,14 @@ fn leaves(report: &DriftReport) -> HashSet<&str> {
     leaves
 }
 
-/// Whether a value belongs to the same call as those before it. A call that starts like the one
-/// before it is another one: a row too many does no harm, one too few hides a call.
+/// Whether a value belongs to the same call as those before it: another output of the same node does,
+/// one that starts like the call before does not. A row too many does no harm, one too few hides a
+/// call.
 fn continues(values: &[&DriftRow], row: &DriftRow) -> bool {
-    let first = values[0];
-    let start = |row: &'_ DriftRow| (row.op_type.clone(), stem(&row.name).to_owned());
-    first.module == row.module && start(first) != start(row)
+    let (first, last) = (values[0], values[values.len() - 1]);
+    let same_node = !row.node.is_empty() && row.node == last.node;
+    let starts_again = first.op_type == row.op_type && stem(&first.name) == stem(&row.name);
+    first.module == row.module && (same_node || !starts_again)
 }
 
 /// `conv2d` of `conv2d_3`.

@@ -4,6 +4,8 @@
 //! id in the file, so that it fits whatever graph is open. Nodes go by their names, as in the picture;
 //! a node without a name goes by its value. Of several outputs the worst counts.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 use veracity_results::{DriftReport, DriftRow, Verdict};
 
@@ -22,12 +24,14 @@ const DOUBT: &str = "#8e7cc3";
 /// Node data for Model Explorer, as JSON.
 pub fn overlay(report: &DriftReport) -> String {
     let mut worst: Vec<(&str, &DriftRow)> = Vec::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
     for row in &report.rows {
-        let key = if row.node.is_empty() { &row.name } else { &row.node };
-        match worst.iter_mut().find(|(known, _)| known == key) {
-            Some((_, known)) if row.strain() > known.strain() => *known = row,
-            Some(_) => {}
+        let key = if row.node.is_empty() { row.name.as_str() } else { row.node.as_str() };
+        let at = *known.entry(key).or_insert(worst.len());
+        match worst.get_mut(at) {
             None => worst.push((key, row)),
+            Some((_, other)) if row.strain() > other.strain() => *other = row,
+            Some(_) => {}
         }
     }
     let results: Map<String, Value> =

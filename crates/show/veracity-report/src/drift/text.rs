@@ -103,8 +103,13 @@ fn write_worst(report: &DriftReport, options: &TextOptions, page: &mut Page<'_>)
     let mut rows: Vec<&DriftRow> = report.rows.iter().collect();
     rows.sort_by(|left, right| right.strain().total_cmp(&left.strain()));
     let most = options.most.min(MAX_ROWS);
+    rows.truncate(most);
     let rest = options.width.saturating_sub(NUMBERS + 4);
-    let [operator, value] = [rest / 4, rest * 3 / 8].map(|width| width.min(24));
+    let longest = |of: fn(&DriftRow) -> &str, head: &str| {
+        rows.iter().map(|row| of(row).width()).max().unwrap_or_default().max(head.len())
+    };
+    let operator = longest(|row| &row.op_type, "operator").min(MAX_OPERATOR);
+    let value = longest(|row| &row.name, "value").min((rest - operator.min(rest)) * 3 / 5);
     let module = rest.saturating_sub(operator + value);
     let texts = |texts: [&str; 3]| -> String {
         let widths = [operator, value, module];
@@ -114,7 +119,7 @@ fn write_worst(report: &DriftReport, options: &TextOptions, page: &mut Page<'_>)
     page.row("");
     let head = texts(["operator", "value", "module"]);
     page.row(&format!("{:<11}{:<11}{:<13} {head}", "introduced", "budget", "accumulated"));
-    for row in rows.iter().take(most) {
+    for row in rows {
         let mark = match row.verdict {
             Verdict::Proved => ' ',
             Verdict::Disproved => '✗',
@@ -125,11 +130,14 @@ fn write_worst(report: &DriftReport, options: &TextOptions, page: &mut Page<'_>)
         let [introduced, budget, accumulated] = numbers;
         page.row(&format!("{introduced:<11}{budget:<11}{accumulated:<12}{mark} {texts}"));
     }
-    more(rows.len(), most, "that are better", page);
+    more(report.rows.len(), most, "that are better", page);
 }
 
 /// Rows of the table.
 const MAX_ROWS: usize = 6;
+
+/// Columns of an operator.
+const MAX_OPERATOR: usize = 18;
 
 fn write_depth(report: &DriftReport, options: &TextOptions, page: &mut Page<'_>) {
     let introduced: Vec<f64> = report.rows.iter().map(|row| row.introduced.largest()).collect();

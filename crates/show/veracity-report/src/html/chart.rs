@@ -16,14 +16,25 @@ const BOTTOM: f64 = 40.0;
 /// Decades that have a label; with more of them only some have.
 const MOST_LABELS: i32 = 8;
 
-/// A line of the chart.
+/// How a series is drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// A line without points: something to compare with.
+    Bound,
+    /// Points on a line: each goes on from the one before it.
+    Line,
+    /// Points on stems: each stands for itself.
+    Stems,
+}
+
+/// One kind of value.
 pub(super) struct Series {
     /// A word of ours, which is its class and its name.
     pub(super) name: &'static str,
     /// A value for each point.
     pub(super) values: Vec<f64>,
-    /// Whether its points are shown.
-    pub(super) has_points: bool,
+    /// How it is drawn.
+    pub(super) style: Style,
 }
 
 /// What all series have in common at one place.
@@ -50,7 +61,7 @@ pub(super) fn chart(label: &str, points: &[Point], series: &[Series]) -> String 
     for line in series {
         scale.write_line(&mut html, line);
     }
-    for line in series.iter().filter(|line| line.has_points) {
+    for line in series.iter().filter(|line| line.style != Style::Bound) {
         for (index, (point, &value)) in points.iter().zip(&line.values).enumerate() {
             scale.write_point(&mut html, line, index, point, value);
         }
@@ -129,9 +140,15 @@ impl Scale {
 
     fn write_line(&self, html: &mut String, line: &Series) {
         let _ = write!(html, "<path class=\"{}\" d=\"", line.name);
+        let floor = self.y(0.0);
         for (index, &value) in line.values.iter().enumerate() {
-            let command = if index == 0 { 'M' } else { 'L' };
-            let _ = write!(html, "{command}{:.1} {:.1}", self.x(index), self.y(value));
+            let (x, y) = (self.x(index), self.y(value));
+            let _ = match line.style {
+                Style::Stems if y >= floor => Ok(()),
+                Style::Stems => write!(html, "M{x:.1} {floor:.1}V{y:.1}"),
+                _ if index == 0 => write!(html, "M{x:.1} {y:.1}"),
+                _ => write!(html, "L{x:.1} {y:.1}"),
+            };
         }
         html.push_str("\"/>\n");
     }

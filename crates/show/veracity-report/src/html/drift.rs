@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use veracity_results::{DriftGroup, DriftReport, DriftRow, ProgramStatus, Verdict};
 
-use super::chart::{Point, Series, chart};
+use super::chart::{Point, Series, Style, chart};
 use super::escape::escape;
 use super::shell::Shell;
 use super::table::{Cell, Column, Row, controls, table};
@@ -90,16 +90,16 @@ fn depth(report: &DriftReport) -> String {
     let points: Vec<Point> = report.rows.iter().enumerate().map(point).collect();
     let values = |of: fn(&DriftRow) -> f64| report.rows.iter().map(of).collect();
     let series = [
-        Series { name: "budget", values: values(|row| row.budget), has_points: false },
+        Series { name: "budget", values: values(|row| row.budget), style: Style::Bound },
         Series {
             name: "accumulated",
             values: values(|row| row.accumulated.largest()),
-            has_points: true,
+            style: Style::Line,
         },
         Series {
             name: "introduced",
             values: values(|row| row.introduced.largest()),
-            has_points: true,
+            style: Style::Stems,
         },
     ];
     chart("Introduced and accumulated error of each operator", &points, &series)

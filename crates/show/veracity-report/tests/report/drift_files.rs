@@ -45,14 +45,17 @@ fn every_call_of_a_shared_module_is_a_row_even_right_after_the_last() {
 
 #[test]
 fn operators_of_no_leaf_and_final_outputs_are_rows_of_their_own() {
+    let of_node = |name: &str| DriftRow { node: "node".into(), ..row(name, "LSTM", "lstm", 0.0) };
     let mut found = report(vec![
-        row("lstm_h", "LSTM", "lstm", 0.0),
-        row("lstm_y", "LSTM", "lstm", 0.0),
+        of_node("getitem_1"),
+        of_node("getitem_2"),
+        row("getitem", "Reshape", "lstm", 0.0),
         row("softmax", "Softmax", "", 0.0),
     ]);
     assert_eq!(names(&found), ["lstm", "softmax"]);
-    found.graph.outputs = vec!["softmax".into(), "lstm_h".into()];
-    assert_eq!(names(&found), ["lstm_h", "lstm", "softmax"]);
+    assert_eq!(layers(&found)[0].row.name, "getitem");
+    found.graph.outputs = vec!["softmax".into(), "getitem_1".into()];
+    assert_eq!(names(&found), ["getitem_1", "lstm", "softmax"]);
 }
 
 #[test]

@@ -17,13 +17,13 @@ fn a_clean_report_says_so_in_its_first_line() {
     compared: the export with torch 2.11.0
     export: 6 of 6 values compared, 0 part of compared ones, 0 not mapped
 
-    introduced budget     accumulated   operator    value            module
-    0          1.50e-5    1.00e-6       Conv        conv2d           stem.conv
-    0          1.50e-5    1.00e-6       Relu        relu             stem.act
-    0          1.50e-5    2.50e-6       Conv        conv2d_1         block.conv
-    0          1.50e-5    3.00e-6       Add         add              block
-    0          1.50e-5    3.00e-6       Relu        relu_1           stem.act
-    0          1.50e-5    0             Gemm        linear           head
+    introduced budget     accumulated   operator  value     module
+    0          1.50e-5    1.00e-6       Conv      conv2d    stem.conv
+    0          1.50e-5    1.00e-6       Relu      relu      stem.act
+    0          1.50e-5    2.50e-6       Conv      conv2d_1  block.conv
+    0          1.50e-5    3.00e-6       Add       add       block
+    0          1.50e-5    3.00e-6       Relu      relu_1    stem.act
+    0          1.50e-5    0             Gemm      linear    head
 
     error over depth: ▁ is 1.00e-6, █ is 3.00e-6, · is none
     introduced  ······
@@ -54,13 +54,13 @@ fn the_origin_comes_with_module_source_and_cause() {
         cause: weight_bit_mismatch: block.conv.weight differs by 5e-2 (ruled out:
           layout, threads)
 
-    introduced budget     accumulated   operator    value            module
-    5.00e-1    1.50e-5    5.00e-1     ✗ Conv        conv2d_1         block.conv
-    0          1.50e-5    1.00e-6       Conv        conv2d           stem.conv
-    0          1.50e-5    1.00e-6       Relu        relu             stem.act
-    0          1.50e-5    5.00e-1       Add         add              block
-    0          1.50e-5    2.50e-1       Relu        relu_1           stem.act
-    0          1.50e-5    1.25e-1       Gemm        linear           head
+    introduced budget     accumulated   operator  value     module
+    5.00e-1    1.50e-5    5.00e-1     ✗ Conv      conv2d_1  block.conv
+    0          1.50e-5    1.00e-6       Conv      conv2d    stem.conv
+    0          1.50e-5    1.00e-6       Relu      relu      stem.act
+    0          1.50e-5    5.00e-1       Add       add       block
+    0          1.50e-5    2.50e-1       Relu      relu_1    stem.act
+    0          1.50e-5    1.25e-1       Gemm      linear    head
 
     error over depth: ▁ is 1.00e-6, █ is 5.00e-1, · is none
     introduced  ··█···
