@@ -78,6 +78,10 @@ impl GraphBuilder {
         self
     }
 
+    pub(crate) fn into_graph(self) -> GraphProto {
+        self.graph
+    }
+
     /// The model. Refused when subgraphs nest too deep; whether the nodes make sense is for an
     /// engine to say.
     pub fn finish(self) -> Result<Model> {
@@ -206,7 +210,7 @@ pub(crate) fn entry(key: impl Into<String>, value: impl Into<String>) -> StringS
     StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) }
 }
 
-fn tensor_proto(name: Option<String>, tensor: &Tensor) -> TensorProto {
+pub(crate) fn tensor_proto(name: Option<String>, tensor: &Tensor) -> TensorProto {
     let dims = tensor.shape().dims().iter();
     TensorProto {
         name,

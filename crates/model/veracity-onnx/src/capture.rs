@@ -143,7 +143,7 @@ impl Model {
             || initializer_names(graph).any(|initializer| initializer == name)
     }
 
-    fn changed(&self, change: impl FnOnce(&mut GraphProto)) -> Self {
+    pub(crate) fn changed(&self, change: impl FnOnce(&mut GraphProto)) -> Self {
         let mut proto: ModelProto = self.proto().clone();
         change(proto.graph.as_mut().expect("`checked` refuses models without a graph"));
         Self::checked(proto).expect("what was changed keeps its graph and its depth")
@@ -170,22 +170,26 @@ impl Model {
 
 fn facts(node: &NodeProto) -> NodeFacts {
     let entry = |entry: &StringStringEntryProto| (entry.key().to_owned(), entry.value().to_owned());
-    let op_type = match crate::walk::domain(node.domain()) {
-        "" => node.op_type().to_owned(),
-        domain => format!("{domain}::{}", node.op_type()),
-    };
     NodeFacts {
         name: node.name().to_owned(),
-        op_type,
+        op_type: op_type(node),
         inputs: node.input.clone(),
         outputs: node.output.clone(),
         metadata: node.metadata_props.iter().map(entry).collect(),
     }
 }
 
+/// The operator, `domain::Operator` outside of the default domain.
+pub(crate) fn op_type(node: &NodeProto) -> String {
+    match crate::walk::domain(node.domain()) {
+        "" => node.op_type().to_owned(),
+        domain => format!("{domain}::{}", node.op_type()),
+    }
+}
+
 /// Adds every name that a node reads, bodies included. Names that a body defines itself are added
 /// as well: keeping too much does no harm.
-fn collect_reads(node: &NodeProto, needed: &mut HashSet<String>) {
+pub(crate) fn collect_reads(node: &NodeProto, needed: &mut HashSet<String>) {
     needed.extend(node.input.iter().cloned());
     for attribute in &node.attribute {
         for body in attribute.g.iter().chain(&attribute.graphs) {

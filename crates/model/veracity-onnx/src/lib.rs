@@ -14,10 +14,13 @@ mod map;
 mod merge;
 mod model;
 mod ports;
+mod slice;
+mod substitute;
 #[cfg(test)]
 mod text;
 mod value;
 mod walk;
+mod widen;
 
 pub use build::{GraphBuilder, Node};
 pub use capture::NodeFacts;
@@ -25,6 +28,8 @@ pub use external::ExternalFile;
 pub use merge::{Edge, PortRef, Stage, merge};
 pub use model::Model;
 pub use ports::{DeclaredPort, check_ports};
+pub use slice::{BodyValue, PROBED_AXES};
+pub use substitute::{Attribute, tensor_text};
 pub use value::{Dim, ValueInfo};
 
 // Weights are stored little-endian and handed on as they are.
