@@ -215,6 +215,9 @@ codes! {
     1113 AUTO_TOLERANCE_UNKNOWN "the bundle carries no derived tolerances";
     1114 BASELINE_WORSE "something is worse than in the baseline";
 
+    1201 REPRO_FOLDER_TAKEN "the folder for a repro holds something else";
+    1202 REPRO_UNREADABLE "a folder is not a repro that this version can read";
+    1203 REPRO_ROW_UNKNOWN "there is no such operator to write a repro of";
     1230 ZOO_UNKNOWN "the zoo has no network of this name";
     1231 WEIGHTS_MISFIT "a file of weights cannot be read, or does not fit the network";
     1232 OUTPUT_DEAD "an output is constant, about zero or not finite, so that comparing it proves nothing";

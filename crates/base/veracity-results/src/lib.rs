@@ -10,6 +10,7 @@ mod drift_groups;
 mod measurement;
 mod number;
 mod proof;
+mod repro;
 mod rows;
 mod timing;
 
@@ -30,6 +31,7 @@ pub use proof::{
     PROOF_SCHEMA_VERSION, PortProof, Proof, Reference, Role, RolloutPort, RolloutProof,
     SampleProof, SessionRecord, Subject, TolerancePolicy,
 };
+pub use repro::{REPRO_SCHEMA_VERSION, ReproRecord, ReproRun};
 pub use rows::{Part, ProofRow};
 pub use timing::{Latency, StepTiming};
 

@@ -143,6 +143,7 @@ impl Model {
             || initializer_names(graph).any(|initializer| initializer == name)
     }
 
+    #[must_use]
     pub(crate) fn changed(&self, change: impl FnOnce(&mut GraphProto)) -> Self {
         let mut proto: ModelProto = self.proto().clone();
         change(proto.graph.as_mut().expect("`checked` refuses models without a graph"));

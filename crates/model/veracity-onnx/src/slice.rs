@@ -1,9 +1,9 @@
 //! Cuts out what computes one value, so that it can be run alone.
 //!
-//! A slice says nothing about the values inside of it, and nothing about the shape of its output:
-//! what a model says there may be wrong, and parts of a slice may be exchanged.
+//! A slice says nothing about the shapes of the values inside of it and of its output: what a model
+//! says there may be wrong, and parts of a slice may be exchanged.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use veracity_diag::Result;
 use veracity_tensor::{DType, Shape, Tensor};
@@ -51,13 +51,14 @@ impl Model {
                 ValueInfo::tensor_proto(name, dtype, dims)
             }));
             graph.initializer.retain(|tensor| read.contains(tensor.name()));
-            graph.value_info.clear();
-            graph.output.iter_mut().for_each(forget_shape);
+            graph.value_info.retain(|info| read.contains(info.name()));
+            graph.value_info.iter_mut().chain(&mut graph.output).for_each(forget_shape);
         }))
     }
 
     /// The model with the shape of one of its values as output, and nothing else: a list of
     /// [`PROBED_AXES`] sizes, filled up with -1.
+    #[must_use]
     pub fn shape_probe(&self, value: &str) -> Self {
         const OUTPUT: &str = "veracity:shape";
         let names = ["is", "filled", "fill", "from", "to"].map(|part| format!("{OUTPUT}:{part}"));
@@ -72,9 +73,9 @@ impl Model {
         let output = GraphBuilder::new("", 1).output(OUTPUT, DType::I64, [PROBED_AXES]);
         self.changed(|graph| {
             graph.node.extend(nodes.map(NodeProto::from));
-            graph.initializer.extend(constants.into_iter().map(|(name, values)| {
-                let tensor = Tensor::from_slice([values.len()], &values);
-                tensor_proto(Some(name.clone()), &tensor.expect("as many elements as its shape"))
+            graph.initializer.extend(constants.into_iter().filter_map(|(name, values)| {
+                let tensor = Tensor::from_slice([values.len()], &values).ok()?;
+                Some(tensor_proto(Some(name.clone()), &tensor))
             }));
             graph.output = output.into_graph().output;
         })
@@ -106,9 +107,7 @@ fn needed_for(
         if !node.output.iter().any(|output| needed.contains(output)) {
             continue;
         }
-        let mut read = HashSet::new();
-        collect_reads(&node, &mut read);
-        for read in read {
+        for read in reads(std::slice::from_ref(&node)) {
             match given(&read) {
                 Some(kind) => drop(inputs.insert(read, kind)),
                 None => drop(needed.insert(read)),
@@ -126,10 +125,12 @@ fn needed_for(
     (kept, inputs)
 }
 
-fn reads(nodes: &[NodeProto]) -> HashSet<String> {
+fn reads(nodes: &[NodeProto]) -> BTreeSet<String> {
     let mut read = HashSet::new();
-    nodes.iter().for_each(|node| collect_reads(node, &mut read));
-    read
+    for node in nodes {
+        collect_reads(node, &mut read);
+    }
+    read.into_iter().collect()
 }
 
 fn forget_shape(info: &mut ValueInfoProto) {

@@ -17,12 +17,12 @@ const SHOWN_ELEMENTS: usize = 8;
 
 /// An attribute of a node. Two are equal when they say the same.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Attribute(AttributeProto);
+pub struct Attribute(Box<AttributeProto>);
 
 impl Attribute {
     /// Its value, for people.
     pub fn text(&self) -> String {
-        let one = &self.0;
+        let one: &AttributeProto = &self.0;
         let texts = |all: &[Vec<u8>]| {
             all.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect::<Vec<_>>()
         };
@@ -110,7 +110,7 @@ impl Model {
         found
             .map(|one| {
                 let plain = AttributeProto { doc_string: None, ..one.clone() };
-                (one.name().to_owned(), Attribute(plain))
+                (one.name().to_owned(), Attribute(Box::new(plain)))
             })
             .collect()
     }
@@ -121,7 +121,7 @@ impl Model {
         self.changed(|graph| {
             if let Some(node) = graph.node.get_mut(node) {
                 node.attribute.retain(|attribute| attribute.name() != name);
-                node.attribute.extend(value.map(|value| value.0.clone()));
+                node.attribute.extend(value.map(|value| (*value.0).clone()));
             }
         })
     }

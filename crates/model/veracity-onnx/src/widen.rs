@@ -59,7 +59,8 @@ impl Model {
             bypass_quantization(graph);
             graph.node.iter_mut().for_each(widen_cast);
             constants_of(graph).for_each(widen_constant);
-            graph.input.iter_mut().chain(&mut graph.output).for_each(widen_declared);
+            let inside = graph.value_info.iter_mut();
+            inside.chain(&mut graph.input).chain(&mut graph.output).for_each(widen_declared);
         })
     }
 }

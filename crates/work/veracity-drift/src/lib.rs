@@ -10,8 +10,10 @@
 //! mapped value that they feed. An output that was not compared keeps an export from being proved.
 
 mod budget;
+pub mod causes;
 mod origin;
 mod provenance;
+pub mod repro;
 mod rows;
 mod run;
 mod values;

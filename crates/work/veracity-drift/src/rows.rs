@@ -168,6 +168,15 @@ fn rows(
     Ok(rows)
 }
 
+/// The values that can be compared with their references, and at which the graph is cut.
+pub(crate) fn comparable_values(model: &Model, references: &Values) -> Vec<String> {
+    let described = model.described_values().into_iter();
+    let agreeing = described.filter(|info| {
+        references.get(&info.name).is_some_and(|value| disagreement(info, value).is_none())
+    });
+    agreeing.map(|info| info.name).collect()
+}
+
 /// Where the original is NaN, agreement says nothing.
 fn not_a_number(itself: &Measurement) -> Verdict {
     if itself.non_finite.reference_nan > 0 { Verdict::NotComparable } else { Verdict::Proved }

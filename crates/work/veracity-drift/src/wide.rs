@@ -26,8 +26,19 @@ pub fn against_float64(
     Ok(Some(AgainstFloat64 { reference: error(reference)?, candidate: error(candidate)? }))
 }
 
+/// A tensor in half precision as float32, which holds all of its values; `None` for others.
+pub(crate) fn float32(view: &TensorView<'_>) -> Option<Tensor> {
+    let tensor = view.to_tensor();
+    let values: Vec<f32> = match tensor.dtype() {
+        DType::F16 => tensor.as_slice::<f16>()?.iter().map(|value| value.to_f32()).collect(),
+        DType::BF16 => tensor.as_slice::<bf16>()?.iter().map(|value| value.to_f32()).collect(),
+        _ => return None,
+    };
+    Tensor::from_slice(tensor.shape().clone(), &values).ok()
+}
+
 /// A tensor of floats as float64.
-fn widened(view: &TensorView<'_>) -> Result<Tensor> {
+pub(crate) fn widened(view: &TensorView<'_>) -> Result<Tensor> {
     let tensor = view.to_tensor();
     let values: Option<Vec<f64>> = match tensor.dtype() {
         DType::F64 => return Ok(tensor),

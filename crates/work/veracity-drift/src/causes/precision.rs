@@ -1,0 +1,54 @@
+//! The same operators in a wider type.
+
+use veracity_results::CauseKind;
+
+use crate::causes::pairing::{Held, pair};
+use crate::causes::slice::Slice;
+use crate::causes::trial::{Outcome, Trial};
+
+pub(crate) fn experiment(trial: &Trial<'_>) -> Outcome {
+    let narrow = trial.slice.model.narrow_parts();
+    if narrow.is_empty() {
+        return Outcome::NotApplicable;
+    }
+    let narrow = narrow.join(", ");
+    let wide = trial.slice.widened();
+    let error = trial.error(&wide);
+    let explained = |with: &str, error: f64| Outcome::Explained {
+        kind: CauseKind::PrecisionLoss,
+        detail: format!(
+            "narrow numbers ({narrow}): off by {:.2e}; {with} by {error:.2e}",
+            trial.own_error()
+        ),
+    };
+    if trial.allowed(error) {
+        return explained("in float32", error);
+    }
+    let Some((original, _)) = &trial.original else {
+        return Outcome::RuledOut(format!("precision: in float32 it is off by {error:.2e}"));
+    };
+    let with_weights = trial.error(&with_original_weights(&wide, original));
+    if trial.allowed(with_weights) && trial.row.dtype == "float32" {
+        return explained("in float32 with the original's weights", with_weights);
+    }
+    if original.model.narrow_parts().is_empty() && trial.right(original) {
+        return explained("with the original's operators", trial.error(original));
+    }
+    Outcome::RuledOut(format!("precision: in float32 it is off by {error:.2e}"))
+}
+
+/// Weights that were stored narrow have lost what widening cannot bring back.
+fn with_original_weights(wide: &Slice, original: &Slice) -> Slice {
+    let nodes = wide.operators();
+    let stored_narrow = |held: &Held| {
+        let giver = nodes.iter().find(|node| node.outputs.contains(&held.export));
+        giver.is_some_and(|node| ["DequantizeLinear", "Cast"].contains(&node.op_type.as_str()))
+    };
+    let pairs = pair(wide, original, None);
+    pairs.folded.iter().filter(|held| stored_narrow(held)).fold(wide.clone(), |slice, held| {
+        match original.constant(&held.original) {
+            Some(weight) => slice.with_constant(&held.export, &weight),
+            None => slice,
+        }
+    })
+}
