@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 (as everybody calls it)
@@ -127,8 +128,6 @@ def network(name: str) -> nn.Module:
 @cache
 def exported(name: str) -> tuple[Any, bytes]:
     """Export a network once for all faults: the program, and the ONNX model."""
-    import onnx_ir
-
     made = program.export(network(name), NETWORKS[name][1], {}, open_attention=True)
     return made.exported, onnx_ir.serde.serialize_model(made.onnx).SerializeToString()
 
@@ -142,7 +141,7 @@ def compared_with(
     edit(model)
     onnx.save(model, tmp_path / "edited.onnx")
     # Exporting the same module again and again is most of the time.
-    again = program.Program(exported_program, None)
+    again = program.Program(exported_program, onnx_ir.from_proto(onnx.load_from_string(proto)))
     monkeypatch.setattr(comparison, "export", lambda *_, **__: again)
     return parity(network(name), NETWORKS[name][1], onnx=tmp_path / "edited.onnx", float64=False)
 

@@ -108,6 +108,7 @@ _KINDS_BY_HUNDRED: dict[int, type[VeracityError]] = {
     9: TraceError,
     10: ExportError,
     11: ProofError,
+    12: CompareError,
 }
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Columns of the text that `str()` gives.
 _WIDTH = 80
+#: Wrong operators that are looked into, if nobody says otherwise.
+_EXPLAINED_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,27 @@ class Float64:
 
     reference: float
     candidate: float
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What makes an operator wrong, shown by experiment. `str()` is the kind.
+
+    Attributes:
+        kind: `"weight_bit_mismatch"`, `"attribute_mismatch"`, `"operator_mismatch"`,
+            `"precision_loss"`, `"layout_mismatch"`, `"fusion"`, `"nondeterminism"`,
+            `"op_implementation"` or `"unknown"`.
+        detail: What was seen: the tensor, the attribute, the order of axes.
+        ruled_out: What was tried before and does not explain it.
+    """
+
+    kind: str
+    detail: str
+    ruled_out: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the kind."""
+        return self.kind
 
 
 @dataclass(frozen=True)
@@ -53,6 +76,7 @@ class Row:
         float64: Errors of both sides against float64, if that was computed.
         verdict: `"proved"`, `"disproved"` or `"not_comparable"`, by introduced error.
         problem: Why the numbers do not decide, if they do not.
+        cause: What makes it wrong, if it is and if that was looked into.
     """
 
     name: str
@@ -70,6 +94,7 @@ class Row:
     float64: Float64 | None
     verdict: str
     problem: str | None = None
+    cause: Cause | None = None
 
     @property
     def strain(self) -> float:
@@ -270,6 +295,8 @@ def parity(
     tolerance: float = 1e-4,
     budget: float = 64.0,
     float64: bool = True,
+    causes: bool | int = True,
+    repro: str | os.PathLike[str] | None = None,
     memory: str | int = "256MB",
     threads: int = 1,
     engine: str = "auto",
@@ -287,6 +314,10 @@ def parity(
         budget: Most that an operator may introduce, in units in the last place of its largest
             value; half precision gets an eighth.
         float64: Whether to run the module in float64 too, which says whose rounding is worse.
+        causes: Whether to find out by experiment what makes operators wrong; a number says how many
+            of them are looked into, the first ones (8).
+        repro: Folder to write the first wrong operator to: a model of its own, what it is given,
+            what was expected and what it gave. `veracity.drift.rerun` runs it again.
         memory: How much of the export's values to compute at once, `"512MB"`. Less means more runs.
         threads: Threads inside of one operator.
         engine: What runs the export: `"auto"`, `"ort"` or `"embedded"`.
@@ -297,7 +328,10 @@ def parity(
     if not (budget > 0 and math.isfinite(budget) and tolerance >= 0 and math.isfinite(tolerance)):
         raise refuse("VER0803", "tolerance and budget must be finite; a budget is above 0")
     positional = args if isinstance(args, tuple) else tuple(args) if type(args) is list else (args,)
-    comparison = Comparison(model, positional, dict(kwargs or {}), onnx)
+    looked_into = _EXPLAINED_ROWS if causes is True else max(0, int(causes))
+    comparison = Comparison(
+        model, positional, dict(kwargs or {}), onnx, causes=looked_into > 0
+    )
     report = comparison.run(
         name=name or type(model).__name__,
         units=float(budget),
@@ -306,6 +340,8 @@ def parity(
         engine=engine,
         threads=threads,
         float64=float64,
+        causes=looked_into,
+        repro=repro,
     )
     return ParityResult(report)
 
@@ -340,7 +376,12 @@ def _row(row: Mapping[str, Any]) -> Row:
         float64=Float64(float(wide["reference"]), float(wide["candidate"])) if wide else None,
         verdict=row["verdict"],
         problem=row.get("problem"),
+        cause=_cause(row["cause"]) if "cause" in row else None,
     )
+
+
+def _cause(cause: Mapping[str, Any]) -> Cause:
+    return Cause(cause["kind"], cause["detail"], tuple(cause.get("ruled_out", ())))
 
 
 def _largest(figures: Mapping[str, Any]) -> float:

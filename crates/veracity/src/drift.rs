@@ -1,37 +1,93 @@
 //! Op-by-op parity of one model: [`drift`] compares, [`Parity`] collects what it needs.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
 use veracity_diag::Result;
-pub use veracity_drift::{Budget, DriftOptions, Values, against_float64, drift, held};
-use veracity_engine::ModelFormat;
+pub use veracity_drift::causes::{EXPLAINED_ROWS, Evidence, Needs, Original, Side, explain, needs};
+pub use veracity_drift::{Budget, DriftOptions, Values, against_float64, drift, held, repro};
+use veracity_engine::{Engine, ModelFormat};
 use veracity_onnx::Model;
-use veracity_results::DriftReport;
+use veracity_results::{DriftReport, ReproRun};
 use veracity_runtime::EngineProvider;
 use veracity_tensor::TensorView;
 
+use crate::Engines;
+
 /// One model, what it is given and what the original computed, value by value.
 pub struct Parity {
-    model: Model,
-    inputs: Values,
+    export: Held,
     references: Values,
     candidates: Values,
+    original: Option<(Held, BTreeMap<String, String>)>,
+    named: Values,
+}
+
+/// A model with what it is given.
+struct Held {
+    model: Model,
+    inputs: Values,
+    weights: BTreeSet<String>,
+}
+
+impl Held {
+    fn new(bytes: Vec<u8>) -> Result<Self> {
+        let model = Model::from_bytes(bytes.into())?;
+        Ok(Self { model, inputs: Values::new(), weights: BTreeSet::new() })
+    }
+
+    fn side(&self) -> Side<'_> {
+        Side { model: &self.model, inputs: &self.inputs, weights: &self.weights }
+    }
 }
 
 impl Parity {
     /// A model from the bytes of its file.
     pub fn new(bytes: Vec<u8>) -> Result<Self> {
-        let model = Model::from_bytes(bytes.into())?;
-        let [inputs, references, candidates] = std::array::from_fn(|_| Values::new());
-        Ok(Self { model, inputs, references, candidates })
+        let export = Held::new(bytes)?;
+        let [references, candidates, named] = std::array::from_fn(|_| Values::new());
+        Ok(Self { export, references, candidates, original: None, named })
     }
 
     /// Keeps a copy of an input.
     pub fn input(&mut self, name: &str, value: &TensorView<'_>) {
-        self.inputs.insert(name.to_owned(), held(value));
+        self.export.inputs.insert(name.to_owned(), held(value));
+    }
+
+    /// Keeps a copy of a weight that the model reads as an input.
+    pub fn weight(&mut self, name: &str, value: &TensorView<'_>) {
+        self.input(name, value);
+        self.export.weights.insert(name.to_owned());
     }
 
     /// Keeps a copy of what the original computed.
     pub fn reference(&mut self, name: &str, value: &TensorView<'_>) {
         self.references.insert(name.to_owned(), held(value));
+    }
+
+    /// Keeps the original as a model of its own. `weights` are those of its inputs that are weights,
+    /// `names` those that the export's values and inputs have in it, where they differ.
+    pub fn original(
+        &mut self,
+        bytes: Vec<u8>,
+        weights: BTreeSet<String>,
+        names: BTreeMap<String, String>,
+    ) -> Result<()> {
+        self.original = Some((Held { weights, ..Held::new(bytes)? }, names));
+        Ok(())
+    }
+
+    /// Keeps a copy of a weight of the original's model.
+    pub fn original_weight(&mut self, name: &str, value: &TensorView<'_>) {
+        if let Some((original, _)) = &mut self.original {
+            original.inputs.insert(name.to_owned(), held(value));
+        }
+    }
+
+    /// Keeps a copy of a weight of the original, by the name that it has in the export.
+    pub fn named_weight(&mut self, name: &str, value: &TensorView<'_>) {
+        self.named.insert(name.to_owned(), held(value));
     }
 
     /// Compares; `keep` holds the values of the export for [`Parity::wide`].
@@ -43,10 +99,12 @@ impl Parity {
     ) -> Result<DriftReport> {
         let engine = engines.engine_for(ModelFormat::Onnx)?;
         let kept = keep.then_some(&mut self.candidates);
-        drift(&self.model, &self.inputs, &self.references, engine.as_ref(), options, kept)
+        let Held { model, inputs, .. } = &self.export;
+        drift(model, inputs, &self.references, engine.as_ref(), options, kept)
     }
 
-    /// Adds to a report what a value is in float64, and forgets the value.
+    /// Adds to a report what a value is in float64, and forgets the value, unless causes are to be
+    /// found with it.
     pub fn wide(
         &mut self,
         report: &mut DriftReport,
@@ -56,11 +114,73 @@ impl Parity {
         let candidate = self.candidates.remove(name);
         let row = report.rows.iter_mut().find(|row| row.name == name);
         if let (Some(row), Some(candidate)) = (row, candidate)
-            && let Some(reference) = self.references.remove(name)
+            && let Some(reference) = self.references.get(name)
             && value.shape() == reference.shape()
         {
-            row.float64 = against_float64(value, &reference, &candidate)?;
+            row.float64 = against_float64(value, reference, &candidate)?;
+        }
+        if report.origin.is_none() {
+            self.references.remove(name);
         }
         Ok(())
     }
+
+    /// What [`Parity::explain`] could use: weights of the original's model, and names of constants.
+    pub fn needs(
+        &self,
+        report: &DriftReport,
+        engines: &Engines,
+        options: &DriftOptions,
+        rows: usize,
+    ) -> Result<Needs> {
+        self.with_evidence(engines, options, |evidence| needs(report, evidence, rows))
+    }
+
+    /// Finds out what makes the first rows wrong that are.
+    pub fn explain(
+        &self,
+        report: &mut DriftReport,
+        engines: &Engines,
+        options: &DriftOptions,
+        rows: usize,
+    ) -> Result<()> {
+        self.with_evidence(engines, options, |evidence| explain(report, evidence, rows))
+    }
+
+    /// Writes a repro of a row, by default of the origin; gives the name of the row.
+    pub fn repro(
+        &self,
+        folder: &Path,
+        report: &DriftReport,
+        engines: &Engines,
+        options: &DriftOptions,
+        row: Option<&str>,
+    ) -> Result<Option<String>> {
+        self.with_evidence(engines, options, |evidence| repro::write(folder, report, evidence, row))
+    }
+
+    fn with_evidence<R>(
+        &self,
+        engines: &Engines,
+        options: &DriftOptions,
+        work: impl FnOnce(&Evidence<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let engine = engines.engine_for(ModelFormat::Onnx)?;
+        let second: Option<Arc<dyn Engine>> = engines.second_onnx();
+        let original = self.original.as_ref();
+        work(&Evidence {
+            export: self.export.side(),
+            references: &self.references,
+            original: original.map(|(held, names)| Original { side: held.side(), names }),
+            named: &self.named,
+            engine: engine.as_ref(),
+            second: second.as_deref(),
+            session: &options.session,
+        })
+    }
+}
+
+/// Runs a repro again.
+pub fn rerun(folder: &Path, engines: &dyn EngineProvider) -> Result<ReproRun> {
+    repro::run(folder, engines.engine_for(ModelFormat::Onnx)?.as_ref())
 }

@@ -73,6 +73,13 @@ impl Engines {
         Self { choice, search, ..Self::default() }
     }
 
+    /// Another engine for ONNX models than the one that was chosen, if there is one.
+    pub fn second_onnx(&self) -> Option<Arc<dyn Engine>> {
+        let first = self.engine_for(ModelFormat::Onnx).ok()?;
+        let embedded: Arc<dyn Engine> = Arc::new(EmbeddedEngine);
+        if first.name() == embedded.name() { self.find_ort().ok() } else { Some(embedded) }
+    }
+
     fn find_onnx(&self) -> Result<Arc<dyn Engine>> {
         match self.choice {
             EngineChoice::Ort => self.find_ort(),

@@ -28,8 +28,13 @@ class Comparison:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         file: str | os.PathLike[str] | None,
+        *,
+        causes: bool = False,
     ) -> None:
-        """Export the module, and read the file if there is one."""
+        """Export the module, and read the file if there is one.
+
+        `causes` keeps what is needed to find out what makes an operator wrong.
+        """
         if not isinstance(model, nn.Module):
             raise refuse("VER0707", f"a {type(model).__name__} is no torch.nn.Module")
         self._model = model
@@ -43,14 +48,28 @@ class Comparison:
         self._exported = program.exported
         onnx = program.onnx if given is None else given
         self._declare_types(onnx)
+        self._check_output_count(onnx)
         self._targets = self._targets_in(onnx)
         self._input_names = self._inputs_of(onnx)
-        self._native = self._loaded(program, onnx)
+        # What a fresh export holds is the measure for a file that was made earlier.
+        self._original = program.onnx if given is not None and causes else None
+        program.onnx = None
+        self._native = self._loaded(onnx)
 
     def run(
-        self, *, tolerance: float, float64: bool, units: float, **options: Any
+        self,
+        *,
+        tolerance: float,
+        float64: bool,
+        units: float,
+        causes: int = 0,
+        repro: str | os.PathLike[str] | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
-        """Compare; return the report."""
+        """Compare; return the report.
+
+        `causes` is how many operators are looked into, `repro` where the first wrong one is put.
+        """
         outputs = self._record()
         self._check_program(outputs, tolerance)
         self._native.run(
@@ -62,6 +81,10 @@ class Comparison:
         )
         if float64:
             self._widen()
+        if causes:
+            self._explain(causes)
+        if repro is not None and self._native.repro(repro) is None:
+            self._notes.append("no operator is wrong: there is nothing to write a repro of")
         return self._report()
 
     # Names
@@ -79,6 +102,12 @@ class Comparison:
                     value.dtype = from_torch_dtype(fake.dtype)
                     value.shape = onnx_ir.Shape(int(size) for size in fake.shape)
 
+    def _check_output_count(self, onnx: Any) -> None:
+        found, ours = len(onnx.graph.outputs), len(user_outputs(self._exported))
+        if found != ours:
+            message = f"the export has {found} outputs, the module gives {ours} tensors"
+            self._reasons.append(_reason("VER1108", message))
+
     def _targets_in(self, onnx: Any) -> dict[str, list[str]]:
         """Return the names in the ONNX model of each tensor of the program.
 
@@ -86,11 +115,7 @@ class Comparison:
         """
         present = weights.names(onnx)
         found = [value.name for value in onnx.graph.outputs]
-        ours = user_outputs(self._exported)
-        if len(found) != len(ours):
-            message = f"the export has {len(found)} outputs, the module gives {len(ours)} tensors"
-            self._reasons.append(_reason("VER1108", message))
-        by_position = dict(zip(found, ours, strict=False))
+        by_position = dict(zip(found, user_outputs(self._exported), strict=False))
         calls = [node.name for node in tensor_nodes(self._exported)]
         targets = {
             name: [name]
@@ -118,14 +143,13 @@ class Comparison:
             )
         return {name: [onnx_name] for name, onnx_name in zip(ours, found, strict=True)}
 
-    def _loaded(self, program: Program, onnx: Any) -> _native.Parity:
-        """Hand the model over. The export's weights are not needed any more afterwards."""
-        held: list[tuple[str, Any]] = []
-        bytes_without = weights.lift(onnx, lambda name, array: held.append((name, array)))
-        program.onnx = None
+    def _loaded(self, onnx: Any) -> _native.Parity:
+        """Hand the model over; weights one by one, so that none is held twice for long."""
+        bytes_without, lifted = weights.lift(onnx)
         native = _native.Parity(bytes_without)
-        while held:
-            native.input(*held.pop())
+        while lifted:
+            name, tensor = lifted.popitem()
+            native.weight(name, tensor.numpy())
         return native
 
     # Values
@@ -175,6 +199,36 @@ class Comparison:
             if problem:
                 message = f"torch.export's program is not the module: output {number} {problem}"
                 self._reasons.append(_reason("VER1005", message))
+
+    # Causes
+
+    def _explain(self, rows: int) -> None:
+        """Find out what makes operators wrong; weights are handed over as far as they are needed."""
+        lifted: dict[str, Any] = {}
+        if self._original is not None and self._native.needs(rows)[1]:
+            names = self._names_in(self._original)
+            bytes_without, lifted = weights.lift(self._original)
+            self._native.original(bytes_without, set(lifted), names)
+        self._original = None
+        of_original, constants = self._native.needs(rows)
+        for name in of_original:
+            self._native.original_weight(name, lifted[name].numpy())
+        ours = self._model.state_dict() if constants else {}
+        for name in constants:
+            if isinstance(ours.get(name), Tensor):
+                self._native.named_weight(name, ours[name].detach().contiguous())
+        self._native.explain(rows)
+
+    def _names_in(self, original: Any) -> dict[str, str]:
+        """Return the names that values and inputs of the file have in a fresh export."""
+        names: dict[str, str] = {}
+        for here, there in (
+            (self._targets, self._targets_in(original)),
+            (self._input_names, self._inputs_of(original)),
+        ):
+            for name, found in here.items():
+                names.update({each: there[name][0] for each in found if there.get(name)})
+        return {name: other for name, other in names.items() if name != other}
 
     # What was found
 

@@ -8,7 +8,6 @@ with constant weights is left out, which is switched off here anyway.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from veracity.errors import refuse
@@ -44,20 +43,21 @@ def mentions(model: Any, operation: str) -> bool:
     )
 
 
-def lift(model: Any, take: Callable[[str, Any], None]) -> bytes:
-    """Turn large weights into inputs and hand them to `take`; return the model without them."""
+def lift(model: Any) -> tuple[bytes, dict[str, Any]]:
+    """Turn large weights into inputs; return the model without them, and what they were."""
     import onnx_ir
 
     graph = model.graph
     outputs = {value.name for value in graph.outputs}
     given = {value.name for value in graph.inputs}
+    lifted: dict[str, Any] = {}
     for name, value in list(graph.initializers.items()):
         tensor = value.const_value
         if tensor is None or tensor.nbytes < _LARGE_BYTES or name in outputs:
             continue
         if not tensor.dtype.is_floating_point() or tensor.dtype.bitwidth < 16:
             continue
-        take(name, tensor.numpy())
+        lifted[name] = tensor
         value.dtype, value.shape = tensor.dtype, onnx_ir.Shape(tensor.shape)
         del graph.initializers[name]
         value.const_value = None
@@ -65,4 +65,4 @@ def lift(model: Any, take: Callable[[str, Any], None]) -> bytes:
             graph.inputs.append(value)
     onnx_ir.external_data.load_to_model(model)
     proto: bytes = onnx_ir.serde.serialize_model(model).SerializeToString()
-    return proto
+    return proto, lifted
