@@ -81,7 +81,7 @@ class Comparison:
         )
         if float64:
             self._widen()
-        if causes:
+        if causes and self._native.is_disproved():
             self._explain(causes)
         if repro is not None and self._native.repro(repro) is None:
             self._notes.append("no operator is wrong: there is nothing to write a repro of")
@@ -205,7 +205,7 @@ class Comparison:
     def _explain(self, rows: int) -> None:
         """Find out what makes operators wrong; weights are handed over as far as they are needed."""
         lifted: dict[str, Any] = {}
-        if self._original is not None and self._native.needs(rows)[1]:
+        if self._original is not None:
             names = self._names_in(self._original)
             bytes_without, lifted = weights.lift(self._original)
             self._native.original(bytes_without, set(lifted), names)

@@ -122,6 +122,11 @@ impl Parity {
         self.parity.wide(&mut compared.report, name, &input.view().or_raise(py)?).or_raise(py)
     }
 
+    /// Whether an operator is wrong.
+    fn is_disproved(&self) -> bool {
+        self.compared.as_ref().is_some_and(|compared| compared.report.origin.is_some())
+    }
+
     /// What `explain` could use: weights of the original's model, and names of constants.
     fn needs(&self, py: Python<'_>, rows: usize) -> PyResult<(Vec<String>, Vec<String>)> {
         let Some(Compared { report, engines, options }) = &self.compared else {

@@ -56,6 +56,14 @@ impl Model {
         }))
     }
 
+    /// The model without what it says about the shapes of values that it computes.
+    #[must_use]
+    pub fn without_shapes(&self) -> Self {
+        self.changed(|graph| {
+            graph.value_info.iter_mut().chain(&mut graph.output).for_each(forget_shape);
+        })
+    }
+
     /// The model with the shape of one of its values as output, and nothing else: a list of
     /// [`PROBED_AXES`] sizes, filled up with -1.
     #[must_use]

@@ -6,6 +6,7 @@
 //! is concluded from names or kinds of operators alone.
 
 mod attribute;
+mod declared;
 mod fold;
 mod fusion;
 mod kernel;
@@ -84,7 +85,8 @@ pub const EXPLAINED_ROWS: usize = 8;
 
 /// What is tried, in this order; the first that explains the fault is the cause. What leaves the
 /// operators as they are comes first, and exchanging all of them comes last.
-const EXPERIMENTS: [fn(&Trial<'_>) -> Outcome; 8] = [
+const EXPERIMENTS: [fn(&Trial<'_>) -> Outcome; 9] = [
+    declared::experiment,
     nondeterminism::experiment,
     fusion::experiment,
     layout::experiment,

@@ -10,6 +10,7 @@
 //! mapped value that they feed. An output that was not compared keeps an export from being proved.
 
 mod budget;
+mod careful;
 pub mod causes;
 mod origin;
 mod provenance;

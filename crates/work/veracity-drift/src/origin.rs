@@ -2,11 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use veracity_onnx::NodeFacts;
+use veracity_onnx::{BodyValue, NodeFacts};
 use veracity_results::Unmapped;
 
 /// Values of the export that were not compared, each with the compared value that it feeds first.
-pub(crate) fn unmapped(nodes: &[NodeFacts], compared: &BTreeSet<&str>) -> Vec<Unmapped> {
+/// Values inside of branches and loops are part of what the node around them gives.
+pub(crate) fn unmapped(
+    nodes: &[NodeFacts],
+    bodies: &[BodyValue],
+    compared: &BTreeSet<&str>,
+) -> Vec<Unmapped> {
     let mut part_of: BTreeMap<&str, Option<String>> = BTreeMap::new();
     for node in nodes.iter().rev() {
         let own = node.outputs.iter().find(|output| compared.contains(output.as_str())).cloned();
@@ -27,12 +32,18 @@ pub(crate) fn unmapped(nodes: &[NodeFacts], compared: &BTreeSet<&str>) -> Vec<Un
         let outputs = node.outputs.iter().filter(|output| !output.is_empty());
         outputs.map(move |output| (output, &node.op_type))
     });
-    outputs
+    let serves = |output: &str| part_of.get(output).cloned().flatten();
+    let outside = outputs
         .filter(|(output, _)| !compared.contains(output.as_str()))
-        .map(|(output, op_type)| {
-            let part_of = part_of.get(output.as_str()).cloned().flatten();
-            let reason = part_of.is_none().then(|| "it feeds no compared value".to_owned());
-            Unmapped { name: output.clone(), op_type: op_type.clone(), part_of, reason }
-        })
-        .collect()
+        .map(|(output, op_type)| entry(output.clone(), op_type, serves(output)));
+    let inside = bodies.iter().map(|BodyValue { outer, name, op_type }| {
+        let own = compared.contains(outer.as_str()).then(|| outer.clone());
+        entry(format!("{outer}/{name}"), op_type, own.or_else(|| serves(outer)))
+    });
+    outside.chain(inside).collect()
+}
+
+fn entry(name: String, op_type: &str, part_of: Option<String>) -> Unmapped {
+    let reason = part_of.is_none().then(|| "it feeds no compared value".to_owned());
+    Unmapped { name, op_type: op_type.to_owned(), part_of, reason }
 }

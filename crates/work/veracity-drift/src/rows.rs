@@ -14,13 +14,17 @@ use veracity_results::{
 use veracity_tensor::SharedTensor;
 
 use crate::budget::Budget;
+use crate::careful::{Careful, Got};
 use crate::origin::unmapped;
 use crate::provenance::provenance;
-use crate::run::run_once;
 use crate::values::{Values, view};
 
 /// Names of inputs that stand for values at which the graph is cut.
 const GIVEN: &str = "veracity:given:";
+
+/// Errors of a value that could not be computed.
+const NOT_THERE: ErrorFigures =
+    ErrorFigures { max_abs: f64::INFINITY, mean_abs: f64::INFINITY, mismatching: 0 };
 
 /// How to compare.
 #[derive(Clone, Debug)]
@@ -84,6 +88,10 @@ pub fn drift(
             wanted.iter().map(|name| (*name, &references[*name])).collect();
         let found = from_inputs(model, &wanted, inputs, engine, options)?;
         for ((name, found), &index) in wanted.iter().zip(found).zip(into) {
+            let Got::Value(found) = found else {
+                rows[index].accumulated = NOT_THERE;
+                continue;
+            };
             rows[index].accumulated = figures(&compare(&references[name.0], &found)?);
             if let Some(kept) = kept.as_deref_mut() {
                 kept.insert(name.0.to_owned(), found);
@@ -91,7 +99,16 @@ pub fn drift(
         }
         let found = on_references(&cut, &wanted, inputs, references, engine, options)?;
         for ((name, found), &index) in wanted.iter().zip(found).zip(into) {
-            rows[index].introduced = figures(&compare(&references[name.0], &found)?);
+            match found {
+                Got::Value(found) => {
+                    rows[index].introduced = figures(&compare(&references[name.0], &found)?);
+                }
+                Got::Problem(text) => {
+                    rows[index].introduced = NOT_THERE;
+                    rows[index].problem = Some(text);
+                }
+                Got::Unreached => rows[index].introduced = NOT_THERE,
+            }
         }
     }
     rows.iter_mut().for_each(judge);
@@ -105,10 +122,9 @@ fn from_inputs(
     inputs: &Values,
     engine: &dyn Engine,
     options: &DriftOptions,
-) -> Result<Vec<SharedTensor>> {
-    let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
-    let part = model.part_for(&names)?;
-    run_once(engine, &part, &|name| inputs.get(name).cloned(), wanted, &options.session)
+) -> Result<Vec<Got>> {
+    let given = |name: &str| inputs.get(name).cloned();
+    Careful { engine, given: &given, session: &options.session }.run(model, wanted)
 }
 
 /// The values of a model that is cut, each computed from references.
@@ -119,14 +135,12 @@ fn on_references(
     references: &Values,
     engine: &dyn Engine,
     options: &DriftOptions,
-) -> Result<Vec<SharedTensor>> {
-    let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
-    let part = cut.part_for(&names)?;
+) -> Result<Vec<Got>> {
     let given = |name: &str| match name.strip_prefix(GIVEN) {
         Some(value) => references.get(value).cloned(),
         None => inputs.get(name).cloned(),
     };
-    run_once(engine, &part, &given, wanted, &options.session)
+    Careful { engine, given: &given, session: &options.session }.run(cut, wanted)
 }
 
 /// A row for each value that has a reference and a declared type, still without figures.
@@ -268,7 +282,7 @@ fn report(
         origin: first(&|row| row.verdict == Verdict::Disproved),
         drift_origin: first(&above),
         tolerance: options.tolerance,
-        unmapped: unmapped(nodes, &compared),
+        unmapped: unmapped(nodes, &model.body_values(), &compared),
         program: Vec::new(),
         notes: Vec::new(),
         reasons,

@@ -30,30 +30,30 @@ pub(crate) fn experiment(trial: &Trial<'_>) -> Outcome {
     Outcome::Explained { kind: CauseKind::AttributeMismatch, detail }
 }
 
-/// Both chains of operators; what they read, when the operators are the same.
+/// Both chains of operators; when they are the same, those calls that read something else.
 fn difference(export: &Slice, original: &Slice) -> String {
-    let (is, was) = (chain(export), chain(original));
-    let (is, was) = if is == was { (calls(export), calls(original)) } else { (is, was) };
-    format!("{was} in the original, {is} in the export")
+    let (mut is, mut was) = (kinds(export), kinds(original));
+    if is == was {
+        let both = calls(export).into_iter().zip(calls(original));
+        (is, was) = both.filter(|(is, was)| is != was).unzip();
+    }
+    format!("{} in the original, {} in the export", shortened(&was), shortened(&is))
 }
 
-fn chain(slice: &Slice) -> String {
-    let operators: Vec<String> = slice.operators().into_iter().map(|node| node.op_type).collect();
-    shortened(&operators)
+fn kinds(slice: &Slice) -> Vec<String> {
+    slice.operators().into_iter().map(|node| node.op_type).collect()
 }
 
-fn calls(slice: &Slice) -> String {
+fn calls(slice: &Slice) -> Vec<String> {
     let operators = slice.operators().into_iter();
-    let calls: Vec<String> =
-        operators.map(|node| format!("{}({})", node.op_type, node.inputs.join(", "))).collect();
-    shortened(&calls)
+    operators.map(|node| format!("{}({})", node.op_type, node.inputs.join(", "))).collect()
 }
 
 fn shortened(parts: &[String]) -> String {
     match parts.len() {
         0 => "nothing".to_owned(),
         count if count > SHOWN => {
-            format!("{} operators that end in {}", count, parts[count - SHOWN / 2..].join(" -> "))
+            format!("{count} operators that end in {}", parts[count - SHOWN / 2..].join(" -> "))
         }
         _ => parts.join(" -> "),
     }

@@ -152,7 +152,8 @@ fn describe(trial: &Trial<'_>, name: &str, option: &Tensor) -> String {
     }
     match compared(option, &found) {
         Some(measured) => {
-            let (count, of) = (measured.differing, measured.elements);
+            let count = measured.differing + measured.non_finite.mismatching;
+            let of = measured.elements;
             let most =
                 if measured.non_finite.mismatching > 0 { f64::INFINITY } else { measured.max_abs };
             format!(
