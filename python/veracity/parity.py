@@ -329,9 +329,7 @@ def parity(
         raise refuse("VER0803", "tolerance and budget must be finite; a budget is above 0")
     positional = args if isinstance(args, tuple) else tuple(args) if type(args) is list else (args,)
     looked_into = _EXPLAINED_ROWS if causes is True else max(0, int(causes))
-    comparison = Comparison(
-        model, positional, dict(kwargs or {}), onnx, causes=looked_into > 0
-    )
+    comparison = Comparison(model, positional, dict(kwargs or {}), onnx, causes=looked_into > 0)
     report = comparison.run(
         name=name or type(model).__name__,
         units=float(budget),

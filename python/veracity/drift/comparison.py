@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from veracity import _native
 from veracity.drift import coverage, reference, weights
-from veracity.drift.program import Program, export, tensor_nodes, user_inputs, user_outputs
+from veracity.drift.program import export, tensor_nodes, user_inputs, user_outputs
 from veracity.errors import refuse
 from veracity.inference import site_packages
 
@@ -203,7 +203,7 @@ class Comparison:
     # Causes
 
     def _explain(self, rows: int) -> None:
-        """Find out what makes operators wrong; weights are handed over as far as they are needed."""
+        """Find out what makes operators wrong; weights are handed over as far as needed."""
         lifted: dict[str, Any] = {}
         if self._original is not None:
             names = self._names_in(self._original)

@@ -5,8 +5,8 @@
 //! What makes the error vanish is the cause. What was tried before and did not is listed. Nothing
 //! is concluded from names or kinds of operators alone.
 
+mod alone;
 mod attribute;
-mod declared;
 mod fold;
 mod fusion;
 mod kernel;
@@ -86,7 +86,7 @@ pub const EXPLAINED_ROWS: usize = 8;
 /// What is tried, in this order; the first that explains the fault is the cause. What leaves the
 /// operators as they are comes first, and exchanging all of them comes last.
 const EXPERIMENTS: [fn(&Trial<'_>) -> Outcome; 9] = [
-    declared::experiment,
+    alone::experiment,
     nondeterminism::experiment,
     fusion::experiment,
     layout::experiment,

@@ -1,30 +1,18 @@
 //! A chain of operators with one fault: its operator is named, and nobody else.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+mod common;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use common::ort;
 use veracity_diag::codes;
 use veracity_drift::{DriftOptions, Values, against_float64, drift, held};
 use veracity_engine::{Engine, ModelBytes, ModelFormat, ModelSource, Port, Ports, SessionOptions};
-use veracity_engine_ort::{OrtEngine, Search};
 use veracity_onnx::{GraphBuilder, Model, Node};
 use veracity_results::{DriftReport, Verdict};
 use veracity_tensor::{DType, SharedTensor, Tensor};
-
-/// ONNX Runtime from the Python environment that `make setup` creates.
-fn ort() -> &'static OrtEngine {
-    static ENGINE: OnceLock<OrtEngine> = OnceLock::new();
-    ENGINE.get_or_init(|| {
-        let lib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../.venv/lib");
-        let pythons = std::fs::read_dir(lib).into_iter().flatten().flatten();
-        let site_packages: Vec<PathBuf> =
-            pythons.map(|python| python.path().join("site-packages")).collect();
-        let search = Search { library: None, site_packages };
-        OrtEngine::find(&search).expect("no ONNX Runtime: run `make setup` first")
-    })
-}
 
 const STEPS: usize = 6;
 

@@ -6,6 +6,16 @@ use crate::causes::pairing::{Held, pair};
 use crate::causes::slice::Slice;
 use crate::causes::trial::{Outcome, Trial};
 
+/// Operators that compute in integers of few bits.
+const INTEGERS: [&str; 6] = [
+    "ConvInteger",
+    "DynamicQuantizeLinear",
+    "MatMulInteger",
+    "QLinearConv",
+    "QLinearMatMul",
+    "com.microsoft::MatMulNBits",
+];
+
 pub(crate) fn experiment(trial: &Trial<'_>) -> Outcome {
     let narrow = trial.slice.model.narrow_parts();
     if narrow.is_empty() {
@@ -31,7 +41,10 @@ pub(crate) fn experiment(trial: &Trial<'_>) -> Outcome {
     if trial.allowed(with_weights) && trial.row.dtype == "float32" {
         return explained("in float32 with the original's weights", with_weights);
     }
-    if original.model.narrow_parts().is_empty() && trial.right(original) {
+    // What computes in integers has no wider form of its own.
+    let operators = trial.slice.operators();
+    let integers = operators.iter().any(|node| INTEGERS.contains(&node.op_type.as_str()));
+    if integers && original.model.narrow_parts().is_empty() && trial.right(original) {
         return explained("with the original's operators", trial.error(original));
     }
     Outcome::RuledOut(format!("precision: in float32 it is off by {error:.2e}"))

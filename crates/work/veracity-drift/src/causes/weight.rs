@@ -95,12 +95,9 @@ fn is_weight(trial: &Trial<'_>, name: &str, found: &Tensor) -> bool {
     })
 }
 
-/// What the original may have in the place of a constant, without what has the same bits.
+/// What the original may have in the place of a constant; nothing when it has the same bits.
 fn options(trial: &Trial<'_>, name: &str, found: &Tensor, paired: Option<&Held>) -> Vec<Tensor> {
     let mut sources: Vec<Tensor> = Vec::new();
-    if let Some(weight) = trial.named.get(name) {
-        sources.extend(tensor_of(weight));
-    }
     if let Some((original, _)) = &trial.original {
         sources.extend(paired.and_then(|held| {
             original.constant(&held.original).or_else(|| computed(trial, original, held, found))
@@ -110,6 +107,11 @@ fn options(trial: &Trial<'_>, name: &str, found: &Tensor, paired: Option<&Held>)
             sources.extend(original.constants().iter().filter_map(|name| original.constant(name)));
         }
         sources.extend(folded_batch_norm(original));
+    }
+    // Last: a weight that something was folded into keeps its name.
+    sources.extend(trial.named.get(name).and_then(tensor_of));
+    if sources.contains(found) {
+        return Vec::new();
     }
     let mut options: Vec<Tensor> = Vec::new();
     for source in sources.into_iter().filter(|source| source.dtype() == found.dtype()) {
