@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from veracity import VeracityError, annotate
 from veracity.drift import node
 from veracity.export import compile as compiling
-from veracity.export import describe
 from veracity.export.models import Made
 from veracity.parity import ParityResult
 
@@ -49,7 +48,12 @@ class _Policy(nn.Module):
 
 
 def compiled(
-    folder: Path, backend: str, monkeypatch: pytest.MonkeyPatch, observe: Observe | None = None
+    folder: Path,
+    backend: str,
+    monkeypatch: pytest.MonkeyPatch,
+    observe: Observe | None = None,
+    *,
+    drift: bool = False,
 ) -> Path:
     """Record and compile a pipeline of one node; `observe` sees it before it is written."""
     model = _Policy().eval()
@@ -70,23 +74,17 @@ def compiled(
             # The exporters see that only the shape of `spare` matters, and leave it out.
             action = model(x) + torch.zeros_like(spare)
             annotate.output_tensors("policy", {"action": action}, export_with=backend)
-    assert veracity.compile_graph(fresh_inputs=False) == {"policy": True}
+    result = veracity.compile_graph(fresh_inputs=False, drift=drift)
+    assert isinstance(result, compiling.CompileResult) and result == {"policy": True}
+    assert {name: found.verdict for name, found in result.drift.items()} == (
+        {"policy": "proved"} if drift else {}
+    )
     return folder / "b"
 
 
 def with_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Compile an ONNX node and keep its program in the bundle."""
-    program = folder / "recorded"
-    draft = describe.draft
-
-    def drafted(*args: Any) -> dict[str, Any]:
-        found = draft(*args)
-        for entry in found["nodes"]:
-            entry["program"] = str(program)
-        return found
-
-    monkeypatch.setattr(describe, "draft", drafted)
-    return compiled(folder, "onnx", monkeypatch, lambda made: node.save_program(made, program))
+    return compiled(folder, "onnx", monkeypatch, drift=True)
 
 
 def guilty(result: ParityResult) -> list[str]:
@@ -142,7 +140,7 @@ def test_a_fault_in_a_bundle_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(VeracityError, match="VER0205"):
         node.parity_of_bundle(bundle, "policy")
     veracity.seal(bundle)
-    result = node.parity_of_bundle(bundle, "policy")
+    result = veracity.parity(bundle, node="policy")
     (name,) = guilty(result)
     assert result.origin is not None and result.origin.name == name
     assert name.startswith("linear"), result

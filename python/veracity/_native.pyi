@@ -140,6 +140,8 @@ class Parity:
         self,
         *,
         name: str,
+        reference: str,
+        candidate: str,
         units: float,
         tolerance: float,
         memory_bytes: int,

@@ -287,10 +287,11 @@ class ParityResult:
 
 
 def parity(
-    model: nn.Module,
+    model: nn.Module | str | os.PathLike[str],
     args: Any = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
+    node: str | None = None,
     onnx: str | os.PathLike[str] | None = None,
     tolerance: float = 1e-4,
     budget: float = 64.0,
@@ -305,9 +306,11 @@ def parity(
     """Compare the ONNX export of a module with the live module, operator by operator.
 
     Args:
-        model: The module, as it is to be deployed: `model.eval()` first.
+        model: The module, as it is to be deployed: `model.eval()` first. Or a bundle: its `node` is
+            compared with the recorded program (`compile_graph(drift=True)`) on a recorded sample.
         args: Its positional arguments; a single tensor may stand alone.
         kwargs: Its named arguments.
+        node: The node of a bundle.
         onnx: A file that torch's exporter (`dynamo=True`) made of this module. By default a fresh
             export.
         tolerance: Absolute bound of the accumulated error, for `drift_origin`.
@@ -323,6 +326,24 @@ def parity(
         engine: What runs the export: `"auto"`, `"ort"` or `"embedded"`.
         name: Name of the model in reports; by default that of its class.
     """
+    if isinstance(model, str | os.PathLike):
+        if node is None or onnx is not None or args != () or kwargs:
+            message = "a bundle is compared by `node` alone, on what was recorded"
+            raise refuse("VER0707", message, location=os.fspath(model))
+        from veracity.drift.node import parity_of_bundle
+
+        return parity_of_bundle(
+            model,
+            node,
+            tolerance=tolerance,
+            budget=budget,
+            float64=float64,
+            causes=causes,
+            repro=repro,
+            memory=memory,
+            threads=threads,
+            engine=engine,
+        )
     from veracity.drift.comparison import Comparison
 
     if not (budget > 0 and math.isfinite(budget) and tolerance >= 0 and math.isfinite(tolerance)):
@@ -332,6 +353,7 @@ def parity(
     comparison = Comparison(model, positional, dict(kwargs or {}), onnx, causes=looked_into > 0)
     report = comparison.run(
         name=name or type(model).__name__,
+        candidate="its ONNX export" if onnx is None else os.fspath(onnx),
         units=float(budget),
         tolerance=float(tolerance),
         memory_bytes=_bytes(memory),

@@ -73,6 +73,7 @@ class Comparison:
         outputs = self._record()
         self._check_program(outputs, tolerance)
         self._native.run(
+            reference=f"torch {torch.__version__}",
             tolerance=tolerance,
             units=units,
             keep=float64,

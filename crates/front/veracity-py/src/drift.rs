@@ -82,11 +82,13 @@ impl Parity {
 
     /// Compares. `keep` holds the values of the export for `wide`.
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
-    #[pyo3(signature = (*, name, units, tolerance, memory_bytes, engine, threads, keep, site_packages))]
+    #[pyo3(signature = (*, name, reference, candidate, units, tolerance, memory_bytes, engine, threads, keep, site_packages))]
     fn run(
         &mut self,
         py: Python<'_>,
         name: String,
+        reference: String,
+        candidate: String,
         units: f64,
         tolerance: f64,
         memory_bytes: usize,
@@ -102,6 +104,8 @@ impl Parity {
         let threads = session_options("cpu", threads).or_raise(py)?.threads;
         let options = DriftOptions {
             model: name,
+            reference,
+            candidate,
             budget: Budget { units },
             tolerance,
             memory_bytes,
