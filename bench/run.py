@@ -13,6 +13,7 @@ from pathlib import Path
 
 import chains
 import footprint
+import parity
 import proof
 import tensors
 import tracing
@@ -30,6 +31,7 @@ def main() -> int:
             ("footprint", footprint.measure),
             ("tracing and exporting against LEAPP", tracing.measure),
             ("proving against LEAPP and against bare running", proof.measure),
+            ("parity of every operator against its peers", parity.measure),
         ):
             print(f"measuring: {title}", file=sys.stderr, flush=True)
             rows += measure(folder)

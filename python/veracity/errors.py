@@ -100,6 +100,10 @@ _KINDS_BY_NUMBER: dict[int, type[VeracityError]] = {
     1003: ExportOptionError,
     1007: ExportOptionError,
     1112: CompareError,
+    1230: InputError,
+    1231: InputError,
+    1232: InputError,
+    1233: InputError,
 }
 _KINDS_BY_HUNDRED: dict[int, type[VeracityError]] = {
     6: EngineError,
