@@ -1,9 +1,9 @@
 """Operator-by-operator parity of ResNet-50 beside its peers, in processor seconds.
 
 Every side runs in a process of its own on one thread, gets the same network, and is timed after the
-export and after its imports. Peers do less: none gives float64 or a verdict by introduced error, and
-Polygraphy compares two runs of the file and knows no torch. torch opens a session for every value,
-so that it is timed on ResNet-18.
+export and after its imports. Peers do less: none gives float64 or a verdict by introduced error,
+and Polygraphy compares two runs of the file and knows no torch. torch opens a session for every
+value, so that it is timed on ResNet-18.
 """
 
 from __future__ import annotations

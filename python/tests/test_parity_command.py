@@ -147,6 +147,9 @@ def test_a_target_is_found_and_proved(
         (["nets:pair", "--budget", "0"], "VER0803", ["budget"]),
         (["nets:pair", "--save", "no/folder/x.json"], "VER0003", ["no/folder"]),
         (["."], "VER0005", ["--node"]),
+        ([".", "--node", "policy"], "VER0209", ["no bundle"]),
+        ([".", "--node", "policy", "--onnx", "nets.py"], "VER0005", ["--onnx"]),
+        ([".", "--node", "policy", "--input-shape", "1"], "VER0005", ["--input-shape"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -173,8 +176,9 @@ def test_faults_of_this_package_are_no_answer_either(
 def test_a_module_in_training_mode_is_put_into_eval_mode(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    code, _, err = run(capsys, "nets:training", "--no-float64")
-    assert code == 0 and "training mode" in err
+    for options, told in (((), True), (("--quiet",), False)):
+        code, _, err = run(capsys, "nets:training", "--no-float64", *options)
+        assert code == 0 and ("training mode" in err) == told
 
 
 # Answers

@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 from veracity import VeracityError
-from veracity.drift import zoo
+from veracity.drift import sweep, zoo
 from veracity.parity import parity
 
 SMALL = ("lstm", "gru_policy", "shared_transformer")
@@ -167,3 +167,44 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(VeracityError, match="VER1230") as refused:
         zoo.build("resnet5")
     assert "resnet50" in str(refused.value)
+
+
+# The sweep
+
+
+def _entry(name: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name, "verdict": "proved", "rows": 3, "tensors": 4, "share": 0.75,
+        "introduced": 1e-7, "strain": 0.125, "worst": "add (Add)", "accumulated": 2e-7,
+        "origin": "none", "engine": "ort 1.0", "export_secs": 2.0, "secs": 0.5,
+        "export_peak_bytes": 10**9, "peak_bytes": 2 * 10**9, **changes,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({}, 0),
+        ({"secs": 9.0, "peak_bytes": 5}, 0),
+        ({"rows": 2}, 1),
+        ({"introduced": 3e-7}, 1),
+        ({"verdict": "disproved", "origin": "add"}, 1),
+    ],
+    ids=["the same", "another cost", "fewer rows", "another error", "disproved"],
+)
+def test_a_sweep_that_finds_something_else_than_its_page_fails(
+    changes: dict[str, Any], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(sweep.render([_entry("lstm")], 42))
+    assert "| lstm | proved | 3 | 4 | 75.0% | 1.00e-07 | 12.5% |" in page.read_text()
+    monkeypatch.setattr(sweep, "_in_a_process", lambda name, _: _entry(name, **changes))
+    assert sweep.main(["lstm", "--check", str(page), "--out", str(tmp_path / "new.md")]) == code
+
+
+def test_the_committed_page_is_about_every_network_and_all_are_proved() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "parity-sweep.md"
+    rows = [line.split(" | ") for line in page.read_text().splitlines()]
+    found = [cells for cells in rows if cells[1:2] == ["proved"]]
+    assert tuple(cells[0].removeprefix("| ") for cells in found) == sweep.MODELS
+    assert all(float(cells[4].rstrip("%")) >= 95.0 for cells in found)

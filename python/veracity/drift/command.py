@@ -63,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--no-float64", action="store_true")
+    parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--format", choices=("table", "json", "md"), default="table")
     return parser
 
@@ -112,7 +113,7 @@ def _compared(given: argparse.Namespace) -> Any:
     found = target.find(
         given.target, seed=given.seed, weights=given.weights, input_shapes=given.input_shape
     )
-    for note in found.notes:
+    for note in () if given.quiet else found.notes:
         print(f"note: {note}", file=sys.stderr)
     return parity(
         found.model, found.args, found.kwargs, onnx=given.onnx, name=found.name, **_options(given)
@@ -120,13 +121,16 @@ def _compared(given: argparse.Namespace) -> Any:
 
 
 def _is_bundle(given: argparse.Namespace) -> bool:
-    if given.node is not None:
-        return True
-    if not (os.path.isdir(given.target) or given.target.endswith((".yaml", ".yml"))):
+    if given.node is None:
+        if os.path.isdir(given.target) or given.target.endswith((".yaml", ".yml")):
+            message, hint = "a bundle has several nodes", "name one with `--node`"
+            raise refuse("VER0005", message, location=given.target, hints=(hint,))
         return False
-    raise refuse(
-        "VER0005", "a bundle has several nodes", location=given.target, hints=("give `--node`",)
-    )
+    for option in ("onnx", "weights", "input_shape"):
+        if getattr(given, option) is not None:
+            message = f"a bundle has its own models and samples: --{option.replace('_', '-')}"
+            raise refuse("VER0005", message, location=given.target)
+    return True
 
 
 def _options(given: argparse.Namespace) -> dict[str, Any]:

@@ -29,7 +29,7 @@ pub(crate) fn execute(command: &Command, context: &Context) -> Result<Outcome, F
         Command::Run(arguments) => run::execute(arguments, context),
         Command::Bench(arguments) => bench::execute(arguments, context),
         Command::Compare(arguments) => compare::execute(arguments, context),
-        Command::Parity(arguments) => parity::execute(arguments),
+        Command::Parity(arguments) => parity::execute(arguments, context),
         Command::Completions(arguments) => completions::execute(arguments, context),
     }
 }

@@ -11,6 +11,7 @@ use clap::ValueEnum as _;
 use veracity::{Diagnostic, Refusal, codes};
 
 use crate::cli::ParityArgs;
+use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
 
 /// Loads what is quick to load and prints the names of packages that are not there.
@@ -21,11 +22,12 @@ print(*missing, sep=', ', end='')
 missing or __import__('veracity.drift')";
 const MODULE: &str = "veracity.drift.command";
 
-pub(super) fn execute(arguments: &ParityArgs) -> Result<Outcome, Failure> {
+pub(super) fn execute(arguments: &ParityArgs, context: &Context) -> Result<Outcome, Failure> {
     let python = python(&|name| std::env::var_os(name), &|path| path.is_file());
     probe(&python)?;
     let mut command = Command::new(&python);
-    command.args(["-m", MODULE]).args(forwarded(arguments));
+    let quiet = context.is_quiet().then_some("--quiet");
+    command.args(["-m", MODULE]).args(quiet).args(forwarded(arguments));
     Ok(hand_over(&mut command, &python)?)
 }
 

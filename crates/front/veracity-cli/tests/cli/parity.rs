@@ -31,6 +31,8 @@ fn the_answer_is_that_of_python() {
         assert!(said.stdout.starts_with("-m veracity.drift.command --seed=7 "), "{said:?}");
         assert!(said.stdout.ends_with(" --no-float64 -- zoo:lstm\n"), "{said:?}");
         assert_eq!(said.stderr, "");
+        let said = Said::from(in_environment(&desk, "--quiet parity zoo:lstm"));
+        assert!(said.stdout.starts_with("-m veracity.drift.command --quiet "), "{said:?}");
     }
 }
 
