@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -284,6 +285,17 @@ def binary(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     return subprocess.run(
         [BINARY, "parity", *arguments], env=env, capture_output=True, text=True, check=False
     )
+
+
+def test_ctrl_c_ends_it_at_once() -> None:
+    Path("slow.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(60)\n")
+    env = {**os.environ, "VIRTUAL_ENV": sys.prefix}
+    arguments = [BINARY, "parity", "slow.py:builder"]
+    with subprocess.Popen(arguments, env=env, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        assert running.stderr.readline() == "here\n"
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=20) == -signal.SIGINT
 
 
 def test_the_binary_hands_over_and_ends_as_python_does() -> None:

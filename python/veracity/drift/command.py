@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -200,4 +201,6 @@ def _markdown(result: Any) -> str:
 
 
 if __name__ == "__main__":
+    # Ctrl-C ends the process at once: some packages swallow the exception while they are imported.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(main())

@@ -165,7 +165,9 @@ def _versions(engine: str) -> str:
 
 
 def _findings(page: str) -> list[str]:
-    return page.partition("## What was found")[2].partition("## What it cost")[0].split("\n")
+    """Return the rows of the first table."""
+    found = page.partition("## What was found")[2].partition("## What it cost")[0]
+    return [line for line in found.splitlines() if line.startswith("|")]
 
 
 if __name__ == "__main__":
