@@ -527,7 +527,7 @@ FAULTS: dict[str, tuple[str, Callable[[ModelProto], str], str]] = {
         WEIGHT,
     ),
     "conv: one weight is NaN": ("cnn", changed_weight("Conv", 1, 1, first(float("nan"))), WEIGHT),
-    "conv: strides written out wrong": (
+    "conv: dilated": (
         "cnn",
         changed_attribute("Conv", 1, dilations=[1, 2], pads=[1, 2, 1, 2]),
         ATTRIBUTE,

@@ -253,7 +253,7 @@ def test_rows_say_where_they_come_from_and_sum_up() -> None:
     result = parity(network("cnn"), NETWORKS["cnn"][1], name="my cnn")
     first = result.rows[0]
     assert (first.op_type, first.module, first.shape) == ("Conv", "bn1", (1, 6, 8, 8))
-    assert Path(first.source.rsplit(":", 1)[0]).name == "test_parity.py"
+    assert Path(first.source.rsplit(":", 1)[0]).name == "planted.py"
     folded = {value.name: value.into for value in result.coverage.program if value.into}
     assert folded["conv2d"] == (first.name,)
     assert result.by_op_type()["Conv"].rows == 2

@@ -228,6 +228,26 @@ fn another_order_of_axes_is_found_through_another_shape() {
     assert!(cause.detail.contains("[1, 0]"), "{}", cause.detail);
 }
 
+#[test]
+fn a_value_in_a_narrower_type_is_a_loss_of_precision() {
+    let weight = floats([4, 4], 0.11);
+    let halves: Vec<half::f16> =
+        weight.as_slice::<f32>().unwrap().iter().map(|&value| half::f16::from_f32(value)).collect();
+    let halves = Tensor::from_slice([4, 4], &halves).unwrap();
+    let export = graph()
+        .initializer("w", &halves)
+        .node(Node::new("Cast", ["x"], ["h"]).int("to", 10))
+        .node(Node::new("Gemm", ["h", "w"], ["y"]))
+        .output("y", DType::F16, SIZES)
+        .finish()
+        .unwrap();
+    let case = Case::new(gemm(&weight, 0), export);
+    assert!(case.report(ort()).rows[0].problem.is_some(), "the types differ");
+    let found = case.cause();
+    assert_eq!(found.kind, CauseKind::PrecisionLoss, "{found:?}");
+    assert!(found.detail.contains("the original's weights"), "{}", found.detail);
+}
+
 /// A convolution over `[1, 2, 4]`, alone or with a batch norm behind it.
 #[test]
 fn a_weight_that_a_batch_norm_was_folded_into_is_found() {

@@ -1,6 +1,7 @@
 //! The same operators in a wider type.
 
 use veracity_results::CauseKind;
+use veracity_tensor::DType;
 
 use crate::causes::pairing::{Held, pair};
 use crate::causes::slice::Slice;
@@ -15,6 +16,9 @@ const INTEGERS: [&str; 6] = [
     "QLinearMatMul",
     "com.microsoft::MatMulNBits",
 ];
+
+/// Operators that give a stored weight its wider type.
+const WIDENING: [&str; 2] = ["DequantizeLinear", "Cast"];
 
 pub(crate) fn experiment(trial: &Trial<'_>) -> Outcome {
     let narrow = trial.slice.model.narrow_parts();
@@ -37,7 +41,7 @@ pub(crate) fn experiment(trial: &Trial<'_>) -> Outcome {
     let Some((original, _)) = &trial.original else {
         return Outcome::RuledOut(format!("precision: in float32 it is off by {error:.2e}"));
     };
-    let with_weights = trial.error(&with_original_weights(&wide, original));
+    let with_weights = trial.error(&with_original_weights(&trial.slice, &wide, original));
     if trial.allowed(with_weights) && trial.row.dtype == "float32" {
         return explained("in float32 with the original's weights", with_weights);
     }
@@ -51,17 +55,21 @@ pub(crate) fn experiment(trial: &Trial<'_>) -> Outcome {
 }
 
 /// Weights that were stored narrow have lost what widening cannot bring back.
-fn with_original_weights(wide: &Slice, original: &Slice) -> Slice {
+fn with_original_weights(narrow: &Slice, wide: &Slice, original: &Slice) -> Slice {
     let nodes = wide.operators();
     let stored_narrow = |held: &Held| {
         let giver = nodes.iter().find(|node| node.outputs.contains(&held.export));
-        giver.is_some_and(|node| ["DequantizeLinear", "Cast"].contains(&node.op_type.as_str()))
+        let widened = narrow.constant(&held.export).is_some_and(|weight| is_half(weight.dtype()));
+        widened || giver.is_some_and(|node| WIDENING.contains(&node.op_type.as_str()))
     };
     let pairs = pair(wide, original, None);
-    pairs.folded.iter().filter(|held| stored_narrow(held)).fold(wide.clone(), |slice, held| {
-        match original.constant(&held.original) {
-            Some(weight) => slice.with_constant(&held.export, &weight),
-            None => slice,
-        }
+    let stored = pairs.constants.iter().chain(&pairs.folded).filter(|held| stored_narrow(held));
+    stored.fold(wide.clone(), |slice, held| match original.constant(&held.original) {
+        Some(weight) => slice.with_constant(&held.export, &weight),
+        None => slice,
     })
+}
+
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
 }
