@@ -21,10 +21,11 @@ mod weight;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use veracity_diag::Result;
+use veracity_diag::{Diagnostic, Result, codes};
 use veracity_engine::{Engine, SessionOptions};
 use veracity_onnx::Model;
 use veracity_results::{Cause, CauseKind, DriftReport, DriftRow, Verdict};
+use veracity_tensor::SharedTensor;
 
 use crate::rows::comparable_values;
 use crate::values::Values;
@@ -127,6 +128,14 @@ pub fn needs(report: &DriftReport, evidence: &Evidence<'_>, rows: usize) -> Resu
         }
     }
     Ok(needs)
+}
+
+/// What the original computed at a row. Refused when it was not kept.
+pub(crate) fn reference_of(row: &DriftRow, evidence: &Evidence<'_>) -> Result<SharedTensor> {
+    evidence.references.get(&row.name).cloned().ok_or_else(|| {
+        let message = format!("what the original computed at {:?} was not kept", row.name);
+        Diagnostic::error(codes::REPRO_ROW_UNKNOWN, message).into()
+    })
 }
 
 /// What computes the value of a row in the export.

@@ -13,7 +13,7 @@ use veracity_results::{DriftReport, DriftRow, REPRO_SCHEMA_VERSION, ReproRecord,
 use veracity_tensor::file::{self, TensorMap};
 use veracity_tensor::{SharedTensor, Tensor};
 
-use crate::causes::{Evidence, distance, export_slice, run_alone};
+use crate::causes::{Evidence, distance, export_slice, reference_of, run_alone};
 use crate::run::run_once;
 use crate::values::{Values, held, view};
 
@@ -47,8 +47,8 @@ pub fn write(
         let message = format!("no operator that was compared gives {name:?}");
         return Err(Diagnostic::error(codes::REPRO_ROW_UNKNOWN, message).into());
     };
+    let reference = &reference_of(row, evidence)?;
     let slice = export_slice(row, evidence)?.closed();
-    let reference = &evidence.references[&row.name];
     let found = run_alone(&slice, reference.shape(), evidence.engine, evidence.session).ok();
     let error = found.as_ref().and_then(|found| distance(reference, found));
     let record = record(report, row, evidence.session, error.unwrap_or(f64::INFINITY));

@@ -427,6 +427,12 @@ fn a_repro_is_whole_and_shows_what_it_showed() {
     assert_eq!(write(None).unwrap_err().first_error().code, codes::REPRO_FOLDER_TAKEN);
     assert!(target.join("mine.txt").exists());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+
+    let forgotten = Case { references: Values::new(), ..case };
+    let refused = forgotten.with_evidence(ort(), None, |evidence| {
+        repro::write(&target, &report, evidence, None).unwrap_err()
+    });
+    assert_eq!(refused.first_error().code, codes::REPRO_ROW_UNKNOWN);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use veracity_tensor::{Shape, SharedTensor, Tensor};
 
 use crate::causes::pairing::{Pairs, pair};
 use crate::causes::slice::Slice;
-use crate::causes::{Evidence, export_slice, original_slice};
+use crate::causes::{Evidence, export_slice, original_slice, reference_of};
 use crate::values::{Values, view};
 use crate::wide::widened;
 
@@ -52,7 +52,7 @@ impl<'a> Trial<'a> {
             let pairs = pair(&slice, &original, names);
             (original, pairs)
         });
-        let reference = evidence.references[&row.name].clone();
+        let reference = reference_of(row, evidence)?;
         let (engine, session) = (evidence.engine, evidence.session);
         let found = run_alone(&slice, reference.shape(), engine, session).ok();
         let Evidence { named, second, .. } = *evidence;
