@@ -13,6 +13,7 @@ mod engines;
 mod inspect;
 pub mod proof;
 pub mod reports;
+pub mod two;
 mod verify;
 
 pub use draft::{BundleDraft, Extra, NodeDraft, PortDraft, strangers};

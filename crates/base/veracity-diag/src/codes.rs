@@ -218,6 +218,11 @@ codes! {
     1201 REPRO_FOLDER_TAKEN "the folder for a repro holds something else";
     1202 REPRO_UNREADABLE "a folder is not a repro that this version can read";
     1203 REPRO_ROW_UNKNOWN "there is no such operator to write a repro of";
+    1210 PAIR_INPUTS_DIFFER "the two models do not take the same inputs";
+    1211 DIM_UNKNOWN "a size is given for an axis that no input has";
+    1212 TOLERANCES_UNREADABLE "the file does not hold tolerances of operators";
+    1213 DRIFT_UNREADABLE "the file is not a drift report that this version can read";
+    1214 DRIFT_WORSE "something drifts more than in the baseline";
     1230 ZOO_UNKNOWN "the zoo has no network of this name";
     1231 WEIGHTS_MISFIT "a file of weights cannot be read, or does not fit the network";
     1232 OUTPUT_DEAD "an output is constant, about zero or not finite, so that comparing it proves nothing";

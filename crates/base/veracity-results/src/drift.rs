@@ -120,6 +120,10 @@ pub struct DriftRow {
     /// What makes it wrong, shown by experiment; only for rows that are disproved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// What it was compared with, where that is not the value of the same name and type:
+    /// `float32`, or `float32 input "x"`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reference: String,
 }
 
 /// What makes an operator wrong.

@@ -32,7 +32,10 @@ mod quiet;
 mod session;
 
 use veracity_diag::{Diagnostic, Result, codes};
-use veracity_engine::{Device, Engine, ModelFormat, ModelSource, Ports, Session, SessionOptions};
+use veracity_engine::{
+    Device, Engine, ModelFormat, ModelSource, Port, Ports, Session, SessionOptions,
+};
+use veracity_tensor::Tensor;
 
 /// The engine. It has no state: any number of them are the same.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,6 +70,25 @@ impl Engine for EmbeddedEngine {
         check_request(source.format, options.device)
             .and_then(|()| load::load(&source.bytes, ports, options.optimization))
             .map(|model| Session::new(ports.clone(), model.at(place.clone())))
+            .map_err(|refusal| refusal.within(&place))
+    }
+
+    fn evaluate(
+        &self,
+        source: &ModelSource,
+        inputs: &[(&str, &Tensor)],
+        outputs: &[&str],
+        options: &SessionOptions,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let place = source.bytes.place();
+        let ports = inputs
+            .iter()
+            .map(|(name, value)| Port::new(*name, value.dtype(), value.shape().clone()));
+        check_request(source.format, options.device)
+            .and_then(|()| {
+                load::load_undeclared(&source.bytes, ports.collect(), outputs, options.optimization)
+            })
+            .and_then(|(model, ports)| session::run_once(model.at(place.clone()), ports, inputs))
             .map_err(|refusal| refusal.within(&place))
     }
 }

@@ -15,6 +15,7 @@ use tract_onnx::prelude::{
 use veracity_diag::{Code, Diagnostic, Place, Refusal, Reporter, Result, codes};
 use veracity_engine::{ModelBytes, OptimizationLevel, Port, Ports};
 use veracity_onnx::{DeclaredPort, Model, check_ports};
+use veracity_tensor::{DType, Shape};
 
 use crate::dtype::{dtype_from_tract, tract_from_dtype};
 use crate::session::EmbeddedModel;
@@ -36,6 +37,47 @@ pub(crate) fn load(
     check_outputs(&plan, &ports.outputs)?;
     let plan = quiet::call(|| runnable(plan, optimization)).map_err(not_loaded)?;
     EmbeddedModel::new(plan, ports.clone())
+}
+
+/// Loads a model for outputs whose dtypes and shapes are to be found, and says what they are.
+pub(crate) fn load_undeclared(
+    bytes: &ModelBytes,
+    inputs: Vec<Port>,
+    outputs: &[&str],
+    optimization: OptimizationLevel,
+) -> Result<(EmbeddedModel, Ports)> {
+    let (model, bytes, folder) = read(bytes)?;
+    let mut ports = Ports { inputs, outputs: Vec::new() };
+    check_declared(&model, &ports)?;
+    check_external(&model, folder)?;
+    let proto = quiet::call(|| tract_onnx::onnx().proto_model_for_read(&mut &bytes[..]))
+        .map_err(not_loaded)?;
+    lint::check(&proto, &ports, model.op_count())?;
+    // Only the names matter to `typed`.
+    let named = outputs.iter().map(|name| Port::new(*name, DType::Bool, Shape::scalar()));
+    ports.outputs = named.collect();
+    let plan = quiet::call(|| typed(&proto, folder, &ports)).map_err(not_loaded)?;
+    ports.outputs = outputs
+        .iter()
+        .enumerate()
+        .map(|(index, name)| found_port(&plan, index, name))
+        .collect::<Result<_>>()?;
+    let plan = quiet::call(|| runnable(plan, optimization)).map_err(not_loaded)?;
+    Ok((EmbeddedModel::new(plan, ports.clone())?, ports))
+}
+
+/// What tract knows about an output before it runs.
+fn found_port(model: &TypedModel, index: usize, name: &str) -> Result<Port> {
+    let fact = quiet::call(|| model.output_fact(index).cloned()).map_err(not_loaded)?;
+    let shape = fact.shape.as_concrete().and_then(Shape::new);
+    if let (Some(dtype), Some(shape)) = (dtype_from_tract(fact.datum_type), shape) {
+        return Ok(Port::new(name, dtype, shape));
+    }
+    let message = format!(
+        "the value {name:?} is {:?} {:?}, which is not known before it runs",
+        fact.datum_type, fact.shape
+    );
+    Err(refusal(codes::ENGINE_UNSUPPORTED, message))
 }
 
 /// The model, its bytes, and the folder of its external data if there can be one.
@@ -114,14 +156,14 @@ fn fact_of(port: &Port) -> InferenceFact {
 }
 
 /// `None` runs the graph as it was translated. `Basic` adds rewrites on the level of the graph:
-/// folded constants, dropped no-ops. `All` adds the choice of kernels and data layouts.
+/// folded constants, dropped no-ops; tract has nothing between that and the next level. `All` adds the choice of kernels and data layouts.
 fn runnable(
     model: TypedModel,
     optimization: OptimizationLevel,
 ) -> TractResult<Arc<TypedSimplePlan>> {
     let model = match optimization {
         OptimizationLevel::None => model,
-        OptimizationLevel::Basic => model.into_decluttered()?,
+        OptimizationLevel::Basic | OptimizationLevel::Extended => model.into_decluttered()?,
         OptimizationLevel::All => model.into_optimized()?,
     };
     model.into_runnable()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tract_onnx::prelude::{DatumType, TValue, TVec, Tensor, TypedSimplePlan};
 use tract_onnx::tract_core::model::TypedSimpleState;
 use veracity_diag::{Code, Diagnostic, Place, Refusal, Result, codes};
-use veracity_engine::{Model, Port, Ports};
+use veracity_engine::{Model, Port, Ports, Session};
 use veracity_tensor::{DType, SharedTensor};
 
 use crate::dtype::{dtype_from_tract, tract_from_dtype};
@@ -158,6 +158,30 @@ impl Model for EmbeddedModel {
     fn device(&self) -> String {
         "cpu".to_owned()
     }
+}
+
+/// Runs a model on copies of these values, and gives copies of what it gave.
+pub(crate) fn run_once(
+    model: EmbeddedModel,
+    ports: Ports,
+    inputs: &[(&str, &veracity_tensor::Tensor)],
+) -> Result<Vec<Option<veracity_tensor::Tensor>>> {
+    let memory = |port: &Port| SharedTensor::zeros(port.dtype, port.shape.clone());
+    let outputs: Vec<SharedTensor> = ports.outputs.iter().map(memory).collect();
+    let inputs: Vec<SharedTensor> = inputs
+        .iter()
+        .map(|(_, value)| {
+            let shared = SharedTensor::zeros(value.dtype(), value.shape().clone());
+            // SAFETY: nobody else has this memory yet.
+            unsafe { shared.bytes_mut() }.copy_from_slice(value.bytes());
+            shared
+        })
+        .collect();
+    let mut session = Session::new(ports, model);
+    let binding = session.bind(&inputs, &outputs)?;
+    session.run(binding)?;
+    // SAFETY: the only session that has this memory has run.
+    Ok(outputs.iter().map(|output| Some(unsafe { output.to_tensor() })).collect())
 }
 
 /// What keeps elements from being handed to tract, if anything does.

@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "the library works on raw memory")]
 
 mod every_run;
+mod fetch;
 mod once;
 
 use std::ffi::CString;

@@ -9,7 +9,7 @@ use veracity_engine::{Device, ModelBytes, SessionOptions};
 
 use crate::api::{Called, Failure, FailureKind, Owned};
 use crate::library::Library;
-use crate::options::{add_cuda, cpu_options, forbid_files};
+use crate::options::{add_cuda, cpu_options, forbid_files, write_optimized};
 
 /// Name of the provider that runs models on NVIDIA GPUs.
 const CUDA: &str = "CUDAExecutionProvider";
@@ -40,6 +40,27 @@ fn on_cpu(library: &Library, model: &ModelBytes, options: &SessionOptions) -> Re
         .and_then(|options| open(library, model, &options))
         .map_err(|failure| load_refusal(model, &failure))?;
     Ok((made, Device::Cpu))
+}
+
+/// The graph that the library makes of a model on the CPU. It only hands it out as a file.
+pub(crate) fn optimize(
+    library: &Library,
+    model: &ModelBytes,
+    options: &SessionOptions,
+) -> Result<Vec<u8>> {
+    let unwritable = |error: std::io::Error| {
+        let message = format!("the optimised graph cannot be kept: {error}");
+        Diagnostic::error(codes::FILE_UNWRITABLE, message)
+    };
+    let folder = tempfile::tempdir().map_err(unwritable)?;
+    let path = folder.path().join("optimized.onnx");
+    cpu_options(library.api, options)
+        .and_then(|options| {
+            write_optimized(library.api, &options, &os_path(&path)?)?;
+            open(library, model, &options)
+        })
+        .map_err(|failure| load_refusal(model, &failure))?;
+    Ok(std::fs::read(&path).map_err(unwritable)?)
 }
 
 fn on_cuda(

@@ -29,6 +29,7 @@ use veracity_diag::{Diagnostic, Result, codes};
 use veracity_engine::{
     Device, Engine, ModelBytes, ModelFormat, ModelSource, Ports, Session, SessionOptions,
 };
+use veracity_tensor::Tensor;
 
 use crate::api::{Failure, Owned};
 use crate::bound::{Passing, Runner};
@@ -104,6 +105,28 @@ impl Engine for OrtEngine {
         let (names, runner) = self.examine(session, ports).map_err(|r| r.within(&place))?;
         let model = OrtModel::new(runner, names, passing, device.to_string(), place);
         Ok(Session::new(ports.clone(), model))
+    }
+
+    fn evaluate(
+        &self,
+        source: &ModelSource,
+        inputs: &[(&str, &Tensor)],
+        outputs: &[&str],
+        options: &SessionOptions,
+    ) -> Result<Vec<Option<Tensor>>> {
+        check_request(source, options)?;
+        let (session, _) = create::create(&self.library, &source.bytes, options)?;
+        let failed = |failure: Failure| {
+            let message = format!("ONNX Runtime could not run the model: {}", failure.message);
+            Diagnostic::error(codes::ENGINE_RUN_FAILED, message).at(source.bytes.place())
+        };
+        let runner = Runner::new(self.library.api, session).map_err(failed)?;
+        Ok(runner.fetch(inputs, outputs).map_err(failed)?)
+    }
+
+    fn optimized(&self, source: &ModelSource, options: &SessionOptions) -> Result<Vec<u8>> {
+        check_request(source, options)?;
+        create::optimize(&self.library, &source.bytes, options)
     }
 }
 

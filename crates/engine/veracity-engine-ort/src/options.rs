@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, CString, c_int};
 
-use ort_sys::{ExecutionMode, GraphOptimizationLevel, OrtSessionOptions};
+use ort_sys::{ExecutionMode, GraphOptimizationLevel, OrtSessionOptions, os_char};
 use veracity_engine::{OptimizationLevel, SessionOptions};
 
 use crate::api::{Api, Called, Owned, check};
@@ -63,6 +63,16 @@ pub(crate) fn add_cuda(api: Api, options: &Owned<OrtSessionOptions>, device: u32
     }
 }
 
+/// Lets the library write the graph that it made of a model to a file.
+pub(crate) fn write_optimized(
+    api: Api,
+    options: &Owned<OrtSessionOptions>,
+    path: &[os_char],
+) -> Called<()> {
+    // SAFETY: the options are live, and the path is NUL-terminated and copied.
+    check(api, unsafe { (api.SetOptimizedModelFilePath)(options.as_ptr(), path.as_ptr()) })
+}
+
 fn set(api: Api, options: &Owned<OrtSessionOptions>, key: &CStr, value: &CStr) -> Called<()> {
     // SAFETY: the options are live and the texts NUL-terminated.
     check(api, unsafe {
@@ -74,6 +84,7 @@ fn level_from(level: OptimizationLevel) -> GraphOptimizationLevel {
     match level {
         OptimizationLevel::None => GraphOptimizationLevel::ORT_DISABLE_ALL,
         OptimizationLevel::Basic => GraphOptimizationLevel::ORT_ENABLE_BASIC,
+        OptimizationLevel::Extended => GraphOptimizationLevel::ORT_ENABLE_EXTENDED,
         OptimizationLevel::All => GraphOptimizationLevel::ORT_ENABLE_ALL,
     }
 }

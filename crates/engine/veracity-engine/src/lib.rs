@@ -16,7 +16,8 @@ pub use port::{Port, Ports};
 pub use python::site_packages_of;
 pub use session::{Binding, Model, Session};
 pub use source::{ModelBytes, ModelFormat, ModelSource};
-use veracity_diag::Result;
+use veracity_diag::{Diagnostic, Refusal, Result, codes};
+use veracity_tensor::Tensor;
 
 /// Loads models of some formats.
 pub trait Engine: Send + Sync {
@@ -46,4 +47,34 @@ pub trait Engine: Send + Sync {
         ports: &Ports,
         options: &SessionOptions,
     ) -> Result<Session>;
+
+    /// Runs an ONNX model once and gives the outputs of these names, whatever their shapes are:
+    /// for values that nobody declared. `None` stands for an output that is no tensor of ours.
+    ///
+    /// Loads the model for this one run, so that it is not for loops.
+    fn evaluate(
+        &self,
+        source: &ModelSource,
+        inputs: &[(&str, &Tensor)],
+        outputs: &[&str],
+        options: &SessionOptions,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let _ = (inputs, outputs, options);
+        Err(self.cannot(source, "run a model whose shapes are not declared"))
+    }
+
+    /// The graph that the engine makes of an ONNX model before it runs it, as an ONNX file.
+    fn optimized(&self, source: &ModelSource, options: &SessionOptions) -> Result<Vec<u8>> {
+        let _ = options;
+        Err(self.cannot(source, "write the graph that it optimised"))
+    }
+
+    /// A refusal of what an engine does not offer.
+    fn cannot(&self, source: &ModelSource, what: &str) -> Refusal {
+        let message = format!("the engine `{}` cannot {what}", self.name());
+        Diagnostic::error(codes::ENGINE_UNSUPPORTED, message)
+            .at(source.bytes.place())
+            .hint("use `--engine ort`")
+            .into()
+    }
 }

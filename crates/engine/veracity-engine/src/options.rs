@@ -83,7 +83,31 @@ pub enum OptimizationLevel {
     None,
     /// Only rewrites that keep every value: constant folding, dead code.
     Basic,
+    /// Rewrites that join operators as well: a convolution with its activation.
+    Extended,
     /// Whatever the engine offers.
     #[default]
     All,
+}
+
+impl OptimizationLevel {
+    /// Every level with its name, from least to most.
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("none", Self::None),
+        ("basic", Self::Basic),
+        ("extended", Self::Extended),
+        ("all", Self::All),
+    ];
+
+    /// The level of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
+    }
+}
+
+impl fmt::Display for OptimizationLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(_, level)| level == self);
+        f.write_str(name.map_or("none", |(name, _)| name))
+    }
 }

@@ -1,5 +1,6 @@
 //! What can be asked, as types that are already checked.
 
+mod drift;
 mod parity;
 mod proof;
 mod values;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use veracity::{Device, EngineChoice};
 
+pub(crate) use drift::DriftArgs;
 pub(crate) use parity::ParityArgs;
 pub(crate) use proof::{CheckArgs, DiffArgs, RecordArgs, SealArgs};
 pub(crate) use values::{Rate, ToleranceSpec};
@@ -79,6 +81,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     Compare(CompareArgs),
     Parity(Box<ParityArgs>),
+    // As above.
+    Drift(Box<DriftArgs>),
     Completions(CompletionsArgs),
 }
 
@@ -307,6 +311,14 @@ mod tests {
             (&["parity", "zoo:lstm", "--format", "html"], "table, json, md"),
             (&["diff", "a"], "<AFTER>"),
             (&["seal"], "<BUNDLE>"),
+            (&["drift"], "<REFERENCE>"),
+            (&["drift", "a", "--level", "most"], "none, basic, extended, all"),
+            (&["drift", "a", "--memory", "0"], "at least 1 byte"),
+            (&["drift", "a", "--memory", "5 parsecs"], "`512MB`"),
+            (&["drift", "a", "--dim", "batch"], "`batch=4`"),
+            (&["drift", "a", "--dim", "batch=-1"], "`batch=4`"),
+            (&["drift", "a", "--budget", "-1"], "at least 0"),
+            (&["drift", "a", "--inputs", "x", "--seed", "1"], "cannot be used with"),
         ] {
             let error = Cli::try_parse_from([&["veracity"], arguments].concat()).unwrap_err();
             assert!(error.to_string().contains(part), "{arguments:?}: {error}");

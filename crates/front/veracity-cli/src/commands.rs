@@ -5,6 +5,7 @@ mod check;
 mod compare;
 mod completions;
 mod diff;
+mod drift;
 mod feed;
 mod inspect;
 mod parity;
@@ -30,6 +31,7 @@ pub(crate) fn execute(command: &Command, context: &Context) -> Result<Outcome, F
         Command::Bench(arguments) => bench::execute(arguments, context),
         Command::Compare(arguments) => compare::execute(arguments, context),
         Command::Parity(arguments) => parity::execute(arguments, context),
+        Command::Drift(arguments) => drift::execute(arguments, context),
         Command::Completions(arguments) => completions::execute(arguments, context),
     }
 }

@@ -6,6 +6,7 @@
 pub(crate) mod comparison;
 pub(crate) mod diagnostic;
 pub(crate) mod difference;
+pub(crate) mod drift;
 pub(crate) mod inspection;
 pub(crate) mod latency;
 pub(crate) mod proof;

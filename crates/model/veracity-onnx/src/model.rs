@@ -155,6 +155,11 @@ impl Model {
         self.graph().input.iter().filter(move |input| !initialized.contains(input.name()))
     }
 
+    /// Says where the model came from.
+    pub(crate) fn set_place(&mut self, place: &Place) {
+        self.file.clone_from(&place.file);
+    }
+
     /// The file, as far as findings about the model can name it.
     pub(crate) fn place(&self) -> Place {
         Place { file: self.file.clone(), ..Place::default() }

@@ -36,7 +36,7 @@ impl Budget {
 }
 
 /// Distance between 1 and the next number of a dtype; 0 for integers and bools.
-fn epsilon(dtype: DType) -> f64 {
+pub(crate) fn epsilon(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => f64::EPSILON,
         DType::F32 => f64::from(f32::EPSILON),

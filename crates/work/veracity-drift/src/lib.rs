@@ -9,19 +9,31 @@
 //! Values that have no reference are not silently left out: they are in the coverage, with the
 //! mapped value that they feed. An output that was not compared keeps an export from being proved.
 
+mod baseline;
 mod budget;
 mod careful;
 pub mod causes;
+mod convert;
+mod file;
 mod origin;
+mod pair;
+mod pairing;
+mod program;
 mod provenance;
+mod quantised;
 pub mod repro;
 mod rows;
+mod rules;
 mod run;
+mod stretch;
 mod values;
 mod wide;
 
+pub use baseline::{read_report, worse_than};
 pub use budget::Budget;
+pub use pair::{Inputs, Side, pair};
 pub use provenance::{Provenance, provenance};
 pub use rows::{DriftOptions, drift};
+pub use rules::{Allowance, Rule, Rules};
 pub use values::{Values, held};
 pub use wide::against_float64;

@@ -11,16 +11,17 @@ use veracity_results::{
     DRIFT_SCHEMA_VERSION, DriftReport, DriftRow, ErrorFigures, GraphRecord, Measurement,
     SessionRecord, Tolerance, Verdict,
 };
-use veracity_tensor::SharedTensor;
+use veracity_tensor::{DType, SharedTensor, Tensor};
 
 use crate::budget::Budget;
 use crate::careful::{Careful, Got};
 use crate::origin::unmapped;
 use crate::provenance::provenance;
+use crate::rules::{Allowance, Operator, Rules};
 use crate::values::{Values, view};
 
 /// Names of inputs that stand for values at which the graph is cut.
-const GIVEN: &str = "veracity:given:";
+pub(crate) const GIVEN: &str = "veracity:given:";
 
 /// Errors of a value that could not be computed.
 const NOT_THERE: ErrorFigures =
@@ -37,6 +38,8 @@ pub struct DriftOptions {
     pub candidate: String,
     /// What an operator may introduce.
     pub budget: Budget,
+    /// What single operators may introduce instead.
+    pub rules: Rules,
     /// Absolute tolerance of the accumulated error, for `drift_origin`.
     pub tolerance: f64,
     /// Bytes of outputs that are computed at once; more values take more runs.
@@ -56,10 +59,39 @@ impl Default for DriftOptions {
             reference: "the original".to_owned(),
             candidate: "the export".to_owned(),
             budget: Budget::default(),
+            rules: Rules::default(),
             tolerance: 1e-4,
             memory_bytes: 256 << 20,
             session,
         }
+    }
+}
+
+/// The most that an operator may introduce.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Bound {
+    /// As an absolute error.
+    pub(crate) limit: f64,
+    /// Whether a rule says so, whatever the values are.
+    pub(crate) is_absolute: bool,
+}
+
+impl DriftOptions {
+    /// The most that an operator may introduce, by the rules and the budget.
+    pub(crate) fn bound(&self, operator: Operator<'_>, dtype: DType, scale: f64) -> Bound {
+        let relative =
+            |budget: Budget| Bound { limit: budget.bound(dtype, scale), is_absolute: false };
+        match self.rules.first_for(operator) {
+            Some((_, Allowance::Absolute(limit))) => Bound { limit, is_absolute: true },
+            Some((_, Allowance::Units(units))) => relative(Budget { units }),
+            Some((_, Allowance::Skip)) | None => relative(self.budget),
+        }
+    }
+
+    /// The rule that holds for a row.
+    pub(crate) fn rule_for(&self, row: &DriftRow) -> Option<usize> {
+        let operator = Operator { name: &row.name, op_type: &row.op_type, module: &row.module };
+        self.rules.first_for(operator).map(|(rule, _)| rule)
     }
 }
 
@@ -77,7 +109,7 @@ pub fn drift(
     mut kept: Option<&mut Values>,
 ) -> Result<DriftReport> {
     let nodes = model.nodes();
-    let mut rows = rows(model, &nodes, references, options.budget)?;
+    let (mut rows, skipped) = rows(model, &nodes, references, options)?;
     let comparable: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].problem.is_none()).collect();
     let names: Vec<String> = comparable.iter().map(|&index| rows[index].name.clone()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -112,7 +144,11 @@ pub fn drift(
         }
     }
     rows.iter_mut().for_each(judge);
-    Ok(report(model, rows, &nodes, engine, options))
+    let used = rows.iter().filter_map(|row| options.rule_for(row)).chain(skipped);
+    let unused = options.rules.unused(&used.collect::<Vec<_>>());
+    let mut report = report(model, rows, &nodes, engine, options);
+    report.notes.extend(unused);
+    Ok(report)
 }
 
 /// The values of a model that is run from its inputs.
@@ -143,21 +179,28 @@ fn on_references(
     Careful { engine, given: &given, session: &options.session }.run(cut, wanted)
 }
 
-/// A row for each value that has a reference and a declared type, still without figures.
+/// A row for each value that has a reference and a declared type, still without figures, and the
+/// rules that left values out.
 fn rows(
     model: &Model,
     nodes: &[NodeFacts],
     references: &Values,
-    budget: Budget,
-) -> Result<Vec<DriftRow>> {
+    options: &DriftOptions,
+) -> Result<(Vec<DriftRow>, Vec<usize>)> {
     let described: BTreeMap<String, ValueInfo> =
         model.described_values().into_iter().map(|info| (info.name.clone(), info)).collect();
-    let mut rows = Vec::new();
+    let (mut rows, mut skipped) = (Vec::new(), Vec::new());
     for node in nodes {
         let origin = provenance(node);
         for output in &node.outputs {
             let Some(reference) = references.get(output) else { continue };
             let Some(info) = described.get(output) else { continue };
+            let operator =
+                Operator { name: output, op_type: &node.op_type, module: &origin.module };
+            if let Some((rule, Allowance::Skip)) = options.rules.first_for(operator) {
+                skipped.push(rule);
+                continue;
+            }
             let itself = compare(reference, reference)?;
             let scale = itself.max_abs_reference;
             rows.push(DriftRow {
@@ -172,14 +215,15 @@ fn rows(
                 accumulated: ErrorFigures::default(),
                 introduced: ErrorFigures::default(),
                 float64: None,
-                budget: budget.bound(reference.dtype(), scale),
+                budget: options.bound(operator, reference.dtype(), scale).limit,
                 verdict: not_a_number(&itself),
                 problem: disagreement(info, reference),
                 cause: None,
+                reference: String::new(),
             });
         }
     }
-    Ok(rows)
+    Ok((rows, skipped))
 }
 
 /// The values that can be compared with their references, and at which the graph is cut.
@@ -192,7 +236,7 @@ pub(crate) fn comparable_values(model: &Model, references: &Values) -> Vec<Strin
 }
 
 /// Where the original is NaN, agreement says nothing.
-fn not_a_number(itself: &Measurement) -> Verdict {
+pub(crate) fn not_a_number(itself: &Measurement) -> Verdict {
     if itself.non_finite.reference_nan > 0 { Verdict::NotComparable } else { Verdict::Proved }
 }
 
@@ -231,7 +275,17 @@ fn compare(reference: &SharedTensor, candidate: &SharedTensor) -> Result<Measure
     measure(&view(reference)?, &view(candidate)?, &MeasureOptions::new(Tolerance::EXACT))
 }
 
-fn figures(measured: &Measurement) -> ErrorFigures {
+/// How far a tensor is from another of its type and shape.
+pub(crate) fn measured(reference: &Tensor, candidate: &Tensor) -> Result<Measurement> {
+    measure(&reference.view(), &candidate.view(), &MeasureOptions::new(Tolerance::EXACT))
+}
+
+/// The same, as a row shows it.
+pub(crate) fn tensor_figures(reference: &Tensor, candidate: &Tensor) -> Result<ErrorFigures> {
+    Ok(figures(&measured(reference, candidate)?))
+}
+
+pub(crate) fn figures(measured: &Measurement) -> ErrorFigures {
     ErrorFigures {
         max_abs: measured.max_abs,
         mean_abs: measured.mean_abs,
@@ -240,7 +294,7 @@ fn figures(measured: &Measurement) -> ErrorFigures {
 }
 
 /// A row comes in as proved, or as not comparable where the original is NaN.
-fn judge(row: &mut DriftRow) {
+pub(crate) fn judge(row: &mut DriftRow) {
     let within = row.introduced.max_abs <= row.budget && row.introduced.mismatching == 0;
     if row.problem.is_some() || !within {
         row.verdict = Verdict::Disproved;
@@ -249,7 +303,7 @@ fn judge(row: &mut DriftRow) {
     }
 }
 
-fn report(
+pub(crate) fn report(
     model: &Model,
     rows: Vec<DriftRow>,
     nodes: &[NodeFacts],

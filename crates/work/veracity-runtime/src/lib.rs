@@ -22,6 +22,7 @@ mod timing;
 mod watch;
 
 pub use contract::{check_models, side_files};
+pub use mock::mock_tensor;
 pub use node::NodeRunner;
 pub use options::{Fusion, RunOptions};
 pub use plan::{InputId, OutputId, PlannedPort, StateId};

@@ -12,7 +12,7 @@ use crate::runner::Runner;
 /// Floats are normally distributed with mean 0 and deviation 1, as observations usually are.
 /// Integers and bools are 0 or 1: integer inputs are often indices, and a larger one could lie
 /// outside of the table it selects from.
-fn mock_tensor(dtype: DType, shape: &Shape, seed: u64) -> Tensor {
+pub fn mock_tensor(dtype: DType, shape: &Shape, seed: u64) -> Tensor {
     let mut random = SplitMix(seed);
     let mut tensor = Tensor::zeros(dtype, shape.clone());
     match dtype {

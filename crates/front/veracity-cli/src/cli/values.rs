@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use veracity::results::Tolerance;
-use veracity::{Device, EngineChoice, SessionOptions};
+use veracity::{Device, EngineChoice, OptimizationLevel, SessionOptions};
 
 /// How fast to step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +36,34 @@ pub(super) fn rate(text: &str) -> Result<Rate, String> {
 pub(super) fn engine() -> impl TypedValueParser<Value = EngineChoice> {
     let names = PossibleValuesParser::new(EngineChoice::NAMES.map(|(name, _)| name));
     names.map(|name| EngineChoice::from_name(&name).expect("only these names are let through"))
+}
+
+pub(super) fn level() -> impl TypedValueParser<Value = OptimizationLevel> {
+    let names = PossibleValuesParser::new(OptimizationLevel::NAMES.map(|(name, _)| name));
+    names.map(|name| OptimizationLevel::from_name(&name).expect("only these names are let through"))
+}
+
+/// A size in bytes: `1048576`, `512MB`, `2GiB`. Powers of 1024, as memory is sold.
+pub(super) fn memory(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
+    let shift = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        _ => return Err("give a number of bytes, or a size like `512MB` or `2GB`".to_owned()),
+    };
+    let bytes = digits.parse::<usize>().ok().and_then(|count| count.checked_mul(1 << shift));
+    bytes.filter(|&bytes| bytes > 0).ok_or_else(|| "must be at least 1 byte".to_owned())
+}
+
+/// Name and size of an axis.
+pub(super) fn dim(text: &str) -> Result<(String, usize), String> {
+    let (name, size) = text.rsplit_once('=').unwrap_or_default();
+    match size.parse() {
+        Ok(size) if !name.is_empty() => Ok((name.to_owned(), size)),
+        _ => Err("give the name of an axis and its size: `batch=4`".to_owned()),
+    }
 }
 
 pub(super) fn device(text: &str) -> Result<Device, String> {
@@ -106,6 +134,21 @@ fn tolerance(text: &str) -> Result<Tolerance, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_numbers_with_or_without_a_unit() {
+        for (text, bytes) in
+            [("1", 1), ("512MB", 512 << 20), ("2g", 2 << 30), ("3 KiB", 3 << 10), ("7b", 7)]
+        {
+            assert_eq!(memory(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "MB", "0", "1TB", "1.5GB", "-1", "99999999999999999999"] {
+            assert!(memory(text).is_err(), "{text}");
+        }
+        assert_eq!(dim("batch=4"), Ok(("batch".to_owned(), 4)));
+        assert_eq!(dim("a=b=2"), Ok(("a=b".to_owned(), 2)));
+        assert!(dim("=2").is_err());
+    }
 
     #[test]
     fn tolerances_are_for_everything_or_for_a_port() {

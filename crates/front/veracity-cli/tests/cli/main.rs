@@ -11,6 +11,7 @@ mod check_files;
 mod check_refused;
 mod compare;
 mod diff;
+mod drift;
 mod inspect;
 mod parity;
 mod run;

@@ -1,0 +1,285 @@
+//! Compares two of anything that is an ONNX model: two files, two engines, two levels of
+//! optimisation, two types.
+//!
+//! [`drift_models`] reads both sides, makes the inputs and compares operator by operator. A level
+//! of optimisation is looked at as the graph that the engine itself makes at that level: it is
+//! written by the engine, read again and run as it stands, so that looking at its values does not
+//! change what is looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use veracity_diag::{Diagnostic, Place, Refusal, Reporter, Result, codes, nearest};
+pub use veracity_drift::{Allowance, Rule, Rules, read_report, worse_than};
+use veracity_drift::{DriftOptions, Inputs, Side, pair};
+use veracity_engine::{
+    Engine, ModelBytes, ModelFormat, ModelSource, OptimizationLevel, SessionOptions,
+};
+use veracity_onnx::{Dim, Model, ValueInfo};
+use veracity_results::DriftReport;
+use veracity_runtime::{EngineProvider, mock_tensor};
+use veracity_tensor::{Shape, Tensor, file};
+
+/// Most elements of an input that is made up: a size that was mistyped must not eat the memory.
+const MAX_DRAWN_ELEMENTS: usize = 1 << 28;
+
+/// One side of a comparison.
+#[derive(Clone, Copy)]
+pub struct ModelChoice<'a> {
+    /// The ONNX file; its weights may lie beside it.
+    pub path: &'a Path,
+    /// Where its engine comes from.
+    pub engines: &'a dyn EngineProvider,
+    /// The level at which the engine optimises it.
+    pub level: OptimizationLevel,
+}
+
+/// What both models are given.
+#[derive(Clone, Debug)]
+pub enum Feed {
+    /// Tensors of a file, by the names of the reference's inputs.
+    File(PathBuf),
+    /// Made-up values.
+    Drawn {
+        /// They depend on this number alone.
+        seed: u64,
+        /// Sizes of axes that have a name; 1 for the others.
+        dims: BTreeMap<String, usize>,
+    },
+}
+
+/// Compares two models, operator by operator. What is said about them in `options` is replaced.
+pub fn drift_models(
+    reference: &ModelChoice<'_>,
+    candidate: &ModelChoice<'_>,
+    feed: &Feed,
+    options: &DriftOptions,
+) -> Result<DriftReport> {
+    let there = Opened::new(reference, &options.session)?;
+    let here = Opened::new(candidate, &options.session)?;
+    let (inputs, note) = inputs(&there.model, feed)?;
+    let options = DriftOptions {
+        model: file_name(candidate.path),
+        reference: there.said(reference),
+        candidate: here.said(candidate),
+        ..options.clone()
+    };
+    let mut report =
+        pair(&there.side(&options.session), &here.side(&options.session), &inputs, &options)?;
+    let same = is_same(reference, candidate) && there.engine.name() == here.engine.name();
+    let repeated = "both sides are the same file on the same engine at the same level: this only \
+                    says that it repeats itself";
+    let repeated = same.then(|| repeated.to_owned());
+    let notes = repeated.into_iter().chain(note).chain(here.survivors(candidate));
+    report.notes.splice(0..0, notes);
+    say_layouts(&mut report);
+    Ok(report)
+}
+
+/// Whether two choices differ in nothing but, perhaps, their engines.
+fn is_same(left: &ModelChoice<'_>, right: &ModelChoice<'_>) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    real(left.path) == real(right.path) && left.level == right.level
+}
+
+/// A model that was read, and the graph that is run.
+struct Opened {
+    model: Model,
+    run: Model,
+    engine: Arc<dyn Engine>,
+    place: Place,
+}
+
+impl Opened {
+    fn new(choice: &ModelChoice<'_>, session: &SessionOptions) -> Result<Self> {
+        let model = Model::read_whole(choice.path)?.in_order();
+        let engine = choice.engines.engine_for(ModelFormat::Onnx)?;
+        let run = match choice.level {
+            OptimizationLevel::None => model.clone(),
+            level => optimized(&model, engine.as_ref(), session, level)
+                .map_err(|refusal| refusal.within(&place(choice.path)))?,
+        };
+        Ok(Self { model, run, engine, place: place(choice.path) })
+    }
+
+    fn side<'s>(&'s self, session: &'s SessionOptions) -> Side<'s> {
+        Side { model: &self.run, engine: self.engine.as_ref(), session, place: &self.place }
+    }
+
+    /// `a.onnx on ort 1.31.1, optimised at level extended`
+    fn said(&self, choice: &ModelChoice<'_>) -> String {
+        let (name, engine) = (file_name(choice.path), &self.engine);
+        let said = format!("{name} on {} {}", engine.name(), engine.version());
+        match choice.level {
+            OptimizationLevel::None => said,
+            level => format!("{said}, optimised at level {level}"),
+        }
+    }
+
+    /// How many values are left of a graph that was optimised.
+    fn survivors(&self, choice: &ModelChoice<'_>) -> Option<String> {
+        let level = Some(choice.level).filter(|&level| level != OptimizationLevel::None)?;
+        let values = |model: &Model| -> BTreeSet<String> {
+            let nodes = model.nodes().into_iter().filter(|node| node.op_type != "Constant");
+            nodes.flat_map(|node| node.outputs).filter(|name| !name.is_empty()).collect()
+        };
+        let (before, after) = (values(&self.model), values(&self.run));
+        let (left, all, new) =
+            (before.intersection(&after).count(), before.len(), after.difference(&before).count());
+        Some(format!(
+            "optimised at level {level}, {left} of {all} values are left by their names, {new} are new"
+        ))
+    }
+}
+
+/// The graph that an engine makes of a model.
+fn optimized(
+    model: &Model,
+    engine: &dyn Engine,
+    session: &SessionOptions,
+    level: OptimizationLevel,
+) -> Result<Model> {
+    let bytes = ModelBytes::Memory(Arc::from(model.to_bytes()?));
+    let source = ModelSource { format: ModelFormat::Onnx, bytes };
+    let options = SessionOptions { optimization: level, ..session.clone() };
+    Ok(Model::from_bytes(engine.optimized(&source, &options)?.into())?.in_order())
+}
+
+/// Says of values in a layout of the engine's own why nothing can be held against them.
+fn say_layouts(report: &mut DriftReport) {
+    for value in &mut report.unmapped {
+        if value.op_type.starts_with("com.microsoft.nchwc::") && value.reason.is_none() {
+            let reason = "its channels are in blocks, a layout of ONNX Runtime's own";
+            value.reason = Some(reason.to_owned());
+        }
+    }
+}
+
+fn inputs(model: &Model, feed: &Feed) -> Result<(Inputs, Option<String>)> {
+    match feed {
+        Feed::File(path) => {
+            let read = from_file(model, path).map_err(|refusal| refusal.within(&place(path)))?;
+            Ok((read, None))
+        }
+        Feed::Drawn { seed, dims } => drawn(model, *seed, dims),
+    }
+}
+
+/// Tensors of a file. A file of one nameless tensor is for a model of one input.
+fn from_file(model: &Model, path: &Path) -> Result<Inputs> {
+    let infos = model.inputs();
+    let mut tensors: Inputs = file::read(path)?.into_iter().collect();
+    let is_npy = path.extension().is_some_and(|ending| ending == "npy");
+    if let ([info], true) = (&infos[..], is_npy)
+        && let Some((_, tensor)) = tensors.pop_first()
+    {
+        tensors.insert(info.name.clone(), tensor);
+    }
+    let mut reporter = Reporter::new();
+    for name in tensors.keys().filter(|name| !infos.iter().any(|info| info.name == **name)) {
+        let found = Diagnostic::error(codes::INPUT_UNKNOWN, format!("no input is called {name:?}"));
+        let names: Vec<&str> = infos.iter().map(|info| info.name.as_str()).collect();
+        reporter.report(match nearest(name, names.iter().copied()) {
+            Some(meant) => found.hint(format!("did you mean {meant:?}?")),
+            None => found.hint(format!("the inputs are {}", names.join(", "))),
+        });
+    }
+    for info in &infos {
+        reporter.absorb(check(info, tensors.get(&info.name)));
+    }
+    reporter.finish()?;
+    Ok(tensors)
+}
+
+fn check(info: &ValueInfo, tensor: Option<&Tensor>) -> Result<()> {
+    let name = &info.name;
+    let refuse = |code, message: String| -> Result<()> {
+        Err(Refusal::from(Diagnostic::error(code, message)))
+    };
+    let Some(tensor) = tensor else {
+        return refuse(codes::INPUT_MISSING, format!("input {name:?}, {info}, was not given"));
+    };
+    let (dims, is) = (tensor.shape().dims(), tensor.dtype());
+    if info.dtype.is_some_and(|dtype| dtype != is) {
+        return refuse(codes::INPUT_DTYPE, format!("input {name:?} is {info}, got {is}"));
+    }
+    let fits = info.dims.as_ref().is_none_or(|declared| {
+        declared.len() == dims.len() && declared.iter().zip(dims).all(|(dim, &is)| dim.admits(is))
+    });
+    if fits {
+        return Ok(());
+    }
+    refuse(codes::INPUT_SHAPE, format!("input {name:?} is {info}, got shape {}", tensor.shape()))
+}
+
+/// Made-up values for every input, and what is to be known about them.
+fn drawn(
+    model: &Model,
+    seed: u64,
+    sizes: &BTreeMap<String, usize>,
+) -> Result<(Inputs, Option<String>)> {
+    let infos = model.inputs();
+    let named: BTreeSet<&str> = infos
+        .iter()
+        .flat_map(|info| info.dims.iter().flatten())
+        .filter_map(|dim| match dim {
+            Dim::Named(name) => Some(name.as_str()),
+            _ => None,
+        })
+        .collect();
+    if let Some(unknown) = sizes.keys().find(|name| !named.contains(name.as_str())) {
+        return Err(unknown_dim(unknown, &named));
+    }
+    let mut inputs = Inputs::new();
+    for (index, info) in infos.iter().enumerate() {
+        let seed = seed.wrapping_mul(0x1_0000).wrapping_add(index as u64);
+        inputs.insert(info.name.clone(), draw(info, seed, sizes)?);
+    }
+    let sizes: Vec<String> = named
+        .iter()
+        .map(|name| format!("{name} = {}", sizes.get(*name).copied().unwrap_or(1)))
+        .collect();
+    let sizes = if sizes.is_empty() { String::new() } else { format!("; {}", sizes.join(", ")) };
+    let note = format!(
+        "inputs were drawn with seed {seed}: floats from a normal distribution, integers and bools \
+         0 or 1{sizes}"
+    );
+    Ok((inputs, Some(note).filter(|_| !infos.is_empty())))
+}
+
+fn draw(info: &ValueInfo, seed: u64, sizes: &BTreeMap<String, usize>) -> Result<Tensor> {
+    let size = |dim: &Dim| match dim {
+        Dim::Fixed(size) => *size,
+        Dim::Named(name) => sizes.get(name).copied().unwrap_or(1),
+        Dim::Unknown => 1,
+    };
+    let dims = info.dims.as_ref().map(|dims| dims.iter().map(size).collect::<Vec<usize>>());
+    if let (Some(dtype), Some(shape)) = (info.dtype, dims.and_then(Shape::new))
+        && shape.elements() <= MAX_DRAWN_ELEMENTS
+    {
+        return Ok(mock_tensor(dtype, &shape, seed));
+    }
+    let message = format!("values for input {:?}, {info}, cannot be made up", info.name);
+    let found = Diagnostic::error(codes::INPUT_MISSING, message);
+    Err(found.hint("give them with `--inputs FILE`").into())
+}
+
+fn unknown_dim(unknown: &str, named: &BTreeSet<&str>) -> Refusal {
+    let message = format!("no axis of an input is called {unknown:?}");
+    let found = Diagnostic::error(codes::DIM_UNKNOWN, message);
+    let all: Vec<&str> = named.iter().copied().collect();
+    match nearest(unknown, all.iter().copied()) {
+        Some(meant) => found.hint(format!("did you mean {meant:?}?")).into(),
+        None if all.is_empty() => found.hint("every axis has a fixed size").into(),
+        None => found.hint(format!("the names are {}", all.join(", "))).into(),
+    }
+}
+
+fn place(path: &Path) -> Place {
+    Place::file(path.display().to_string())
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.display().to_string())
+}

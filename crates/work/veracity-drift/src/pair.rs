@@ -1,0 +1,196 @@
+//! Compares two models, operator by operator: one gives the references, the other is looked at.
+//!
+//! Nothing needs to be declared in either: what a value is, is found by running. Both are run from
+//! the inputs, which gives the accumulated error and the types; then the candidate is cut at all
+//! values that have a counterpart and its operators are run on the reference's values, which gives
+//! the introduced error. Where the types differ, the reference's values are rounded to those of the
+//! candidate at the cut, and the reference's own operators are run on the rounded values, so that
+//! rounding at the cut is charged to nobody.
+
+mod bank;
+mod inputs;
+mod survey;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use veracity_diag::{Diagnostic, Place, Result, codes};
+use veracity_engine::{Engine, SessionOptions};
+use veracity_onnx::{Model, NodeFacts};
+use veracity_results::{DriftReport, DriftRow, Verdict};
+use veracity_tensor::Tensor;
+
+use crate::convert::{alike, cast};
+use crate::pairing::{self, Found, Source};
+use crate::program::program;
+use crate::quantised::is_quantised;
+use crate::rows::{DriftOptions, GIVEN, figures, judge, report, tensor_figures};
+use crate::stretch::Stretches;
+use bank::{Bank, chunks_of, evaluate};
+use survey::{Measured, Surveyed, survey};
+
+/// One of the two models, and what runs it.
+#[derive(Clone, Copy)]
+pub struct Side<'a> {
+    /// The model, complete: weights in other files are not found.
+    pub model: &'a Model,
+    /// What runs it.
+    pub engine: &'a dyn Engine,
+    /// How. The graph is run as it stands, whatever level is given here.
+    pub session: &'a SessionOptions,
+    /// Where it is, for findings about it.
+    pub place: &'a Place,
+}
+
+/// Inputs by name.
+pub type Inputs = BTreeMap<String, Tensor>;
+
+/// Compares a candidate with a reference on the same inputs.
+///
+/// The report is about the candidate; `program` in it says what became of the reference's values.
+/// Refused when the models do not take the same inputs. Nothing to compare is not comparable,
+/// never "no drift".
+pub fn pair(
+    reference: &Side<'_>,
+    candidate: &Side<'_>,
+    inputs: &Inputs,
+    options: &DriftOptions,
+) -> Result<DriftReport> {
+    let given = inputs::for_both(reference.model, candidate.model, inputs)?;
+    let nodes = candidate.model.nodes();
+    let found = pairing::find(reference.model, candidate.model, &nodes, &options.rules);
+    let mut bank = Bank::new(*reference, &given.reference);
+    let mut surveyed = survey(&mut bank, candidate, &given.candidate, &nodes, found, options)?;
+    let cuts = introduced(&mut bank, candidate, &given.candidate, &mut surveyed, options)?;
+    let mut report = finish(reference, candidate, &nodes, surveyed, options);
+    report.notes.splice(0..0, given.notes.into_iter().chain(cuts));
+    Ok(report)
+}
+
+/// Measures what each operator introduces. Gives a note if the graph could not be cut everywhere.
+fn introduced(
+    bank: &mut Bank<'_>,
+    candidate: &Side<'_>,
+    inputs: &Inputs,
+    surveyed: &mut Surveyed,
+    options: &DriftOptions,
+) -> Result<Option<String>> {
+    let everywhere: Vec<usize> = surveyed.comparable();
+    match introduced_at(bank, candidate, inputs, surveyed, &everywhere, options) {
+        Ok(()) => Ok(None),
+        // Sizes that come from outside instead of from constants are more than some engines take.
+        Err(refusal) if surveyed.has_integers(&everywhere) && is_about_the_model(&refusal) => {
+            let floats: Vec<usize> = surveyed.floats(&everywhere);
+            introduced_at(bank, candidate, inputs, surveyed, &floats, options)?;
+            let note = "the graph is cut at floats only: cut at integers as well, the engine does \
+                        not take it";
+            Ok(Some(note.to_owned()))
+        }
+        Err(refusal) => Err(refusal),
+    }
+}
+
+fn is_about_the_model(refusal: &veracity_diag::Refusal) -> bool {
+    let code = refusal.first_error().code;
+    [codes::ENGINE_UNSUPPORTED, codes::ENGINE_LOAD_FAILED, codes::ENGINE_RUN_FAILED].contains(&code)
+}
+
+fn introduced_at(
+    bank: &mut Bank<'_>,
+    candidate: &Side<'_>,
+    inputs: &Inputs,
+    surveyed: &mut Surveyed,
+    cuts: &[usize],
+    options: &DriftOptions,
+) -> Result<()> {
+    let cut = surveyed.cut_candidate(candidate.model, cuts)?;
+    let cut_reference = surveyed.cut_reference(bank.model(), cuts)?;
+    let comparable = surveyed.comparable();
+    let bytes = |index: usize| surveyed.bytes(index);
+    let mut all: Vec<(usize, Measured)> = Vec::new();
+    for chunk in chunks_of(&comparable, bytes, options.memory_bytes) {
+        let names: Vec<&str> = chunk.iter().map(|&index| surveyed.name(index)).collect();
+        let part = cut.showing(&names)?;
+        let needed: Vec<usize> = surveyed.given_to(&part);
+        let wanted: BTreeSet<usize> = needed.iter().chain(&chunk).copied().collect();
+        let values = bank.values(wanted.iter().map(|&index| (index, surveyed.source(index))))?;
+        let rounded = surveyed.rounded(&values)?;
+        let given = |name: &str| match name.strip_prefix(GIVEN) {
+            Some(value) => {
+                let held = surveyed.position(value).and_then(|index| rounded.get(&index));
+                held.map(std::borrow::Cow::as_ref)
+            }
+            None => inputs.get(name),
+        };
+        let found = evaluate(candidate, &part, &names, &given)?;
+        let expected = match &cut_reference {
+            Some(cut) => surveyed.expected(cut, bank, &chunk, &values)?,
+            None => values.clone(),
+        };
+        let measured: Vec<Measured> = chunk
+            .iter()
+            .zip(found)
+            .map(|(&index, found)| surveyed.measured(index, &expected[&index], found.as_ref()))
+            .collect::<Result<_>>()?;
+        all.extend(chunk.into_iter().zip(measured));
+    }
+    for (index, measured) in all {
+        let row = &mut surveyed.rows[index];
+        (row.introduced, row.problem) = (measured.figures, measured.problem);
+        if measured.is_nan {
+            row.verdict = Verdict::NotComparable;
+        }
+    }
+    Ok(())
+}
+
+/// Judges every row and puts the report together.
+fn finish(
+    reference: &Side<'_>,
+    candidate: &Side<'_>,
+    nodes: &[NodeFacts],
+    surveyed: Surveyed,
+    options: &DriftOptions,
+) -> DriftReport {
+    let Surveyed { mut rows, pairings, left_out, rules, .. } = surveyed;
+    rows.iter_mut().for_each(judge);
+    let cuts = pairings.iter().map(|pairing| pairing.name.as_str()).collect();
+    let stretches = Stretches::new(nodes, cuts);
+    for (row, pairing) in rows.iter_mut().zip(&pairings) {
+        if row.verdict == Verdict::Disproved
+            && row.problem.is_none()
+            && stretches.of(pairing.node).any(is_quantised)
+        {
+            let text = "it is computed from quantised values that have no counterpart, and judged \
+                        like floats";
+            row.problem = Some(text.to_owned());
+        }
+    }
+    let mut report = report(candidate.model, rows, nodes, candidate.engine, options);
+    for unmapped in &mut report.unmapped {
+        unmapped.reason = left_out.get(&unmapped.name).cloned().or(unmapped.reason.take());
+    }
+    let sources: BTreeMap<&str, &DriftRow> =
+        pairings.iter().map(|pairing| pairing.source.name()).zip(&report.rows).collect();
+    report.program = program(&reference.model.nodes(), &sources, &left_out);
+    let missing = missing_outputs(reference.model, &sources);
+    if !missing.is_empty() {
+        report.verdict = report.verdict.max(Verdict::NotComparable);
+    }
+    report.reasons.extend(missing);
+    let used = report.rows.iter().filter_map(|row| options.rule_for(row));
+    let used: Vec<usize> = used.chain(rules).collect();
+    report.notes.extend(options.rules.unused(&used));
+    report
+}
+
+/// Outputs of the reference that nothing was held against.
+fn missing_outputs(model: &Model, sources: &BTreeMap<&str, &DriftRow>) -> Vec<Diagnostic> {
+    let outputs = model.outputs().into_iter();
+    outputs
+        .filter(|output| !sources.contains_key(output.name.as_str()))
+        .map(|output| {
+            let message = format!("output {:?} of the reference has no counterpart", output.name);
+            Diagnostic::error(codes::COMPARE_MISSING, message)
+        })
+        .collect()
+}
