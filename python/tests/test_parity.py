@@ -275,3 +275,37 @@ def test_the_text_is_a_screen_and_leads_with_the_worst(
     assert any("weight_bit_mismatch" in line for line in lines)
     report = json.loads(result.to_json())
     assert report["origin"] == result.origin.name and report["schema_version"]
+
+
+def test_single_operators_may_have_tolerances_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit = changed_weight("Conv", 1, 1, by(1.01))
+    rules = tmp_path / "tolerances.json"
+    wrong = compared_with("cnn", tmp_path, edit, monkeypatch)
+    assert wrong.verdict == "disproved" and wrong.origin is not None
+    rules.write_text(json.dumps({"rules": [{"name": wrong.origin.name, "atol": 10.0}]}))
+    monkeypatch.undo()
+    allowed = compared_with("cnn", tmp_path, edit, monkeypatch, tolerances=rules)
+    assert allowed.verdict == "proved"
+    monkeypatch.undo()
+    rules.write_text('{"rules": [{"nam": "x", "atol": 1}]}')
+    with pytest.raises(VeracityError, match="VER1212"):
+        parity(nn.ReLU(), normal(3), tolerances=rules)
+
+
+def test_a_baseline_tells_what_got_worse_and_only_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Tanh()).eval()
+    before = parity(model, normal(2, 4))
+    saved = tmp_path / "drift.json"
+    saved.write_text(before.to_json())
+    assert before.worse_than(saved) == []
+    wrong = compared_with("cnn", tmp_path, changed_weight("Conv", 1, 1, by(1.01)), monkeypatch)
+    found = wrong.worse_than(saved)
+    assert {one.code for one in found} == {"VER1214"}
+    assert any(wrong.origin is not None and wrong.origin.name in str(one) for one in found)
+    saved.write_text("{}")
+    with pytest.raises(VeracityError, match="VER1213"):
+        before.worse_than(saved)

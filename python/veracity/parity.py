@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veracity import _native
-from veracity.errors import refuse
+from veracity.errors import Diagnostic, refuse
 
 if TYPE_CHECKING:
     from torch import nn  # noqa: TID251 (for type checkers only)
@@ -262,6 +262,23 @@ class ParityResult:
         """
         return [Path(path) for path in _native.write_drift(self.to_json(), Path(base))]
 
+    def worse_than(self, baseline: str | os.PathLike[str]) -> list[Diagnostic]:
+        """Return what is worse than in a report that was saved, `to_json` or `veracity drift`.
+
+        Wrong operators that were right, errors that grew, values that are no longer compared.
+        """
+        found = json.loads(_native.drift_worse(self.to_json(), Path(baseline)))
+        return [
+            Diagnostic(
+                one["code"],
+                one["severity"],
+                one["message"],
+                one.get("place", {}).get("node", ""),
+                tuple(one.get("hints", ())),
+            )
+            for one in found
+        ]
+
     def _grouped(self, key: Callable[[Row], str]) -> dict[str, Group]:
         groups: dict[str, list[Row]] = {}
         for row in self.rows:
@@ -295,6 +312,7 @@ def parity(
     onnx: str | os.PathLike[str] | None = None,
     tolerance: float = 1e-4,
     budget: float = 64.0,
+    tolerances: str | os.PathLike[str] | None = None,
     float64: bool = True,
     causes: bool | int = True,
     repro: str | os.PathLike[str] | None = None,
@@ -316,6 +334,7 @@ def parity(
         tolerance: Absolute bound of the accumulated error, for `drift_origin`.
         budget: Most that an operator may introduce, in units in the last place of its largest
             value; half precision gets an eighth.
+        tolerances: A JSON file of what single operators may introduce instead (docs/drift.md).
         float64: Whether to run the module in float64 too, which says whose rounding is worse.
         causes: Whether to find out by experiment what makes operators wrong; a number says how many
             of them are looked into, the first ones (8).
@@ -337,6 +356,7 @@ def parity(
             node,
             tolerance=tolerance,
             budget=budget,
+            tolerances=tolerances,
             float64=float64,
             causes=causes,
             repro=repro,
@@ -355,6 +375,7 @@ def parity(
         name=name or type(model).__name__,
         candidate="its ONNX export" if onnx is None else os.fspath(onnx),
         units=float(budget),
+        rules=None if tolerances is None else Path(tolerances),
         tolerance=float(tolerance),
         memory_bytes=_bytes(memory),
         engine=engine,

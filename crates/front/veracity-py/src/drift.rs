@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use veracity::drift::{self, Budget, DriftOptions};
+use veracity::two::Rules;
 use veracity::results::DriftReport;
 use veracity::{EngineChoice, EngineSearch, Engines, SessionOptions};
 
@@ -82,7 +83,7 @@ impl Parity {
 
     /// Compares. `keep` holds the values of the export for `wide`.
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
-    #[pyo3(signature = (*, name, reference, candidate, units, tolerance, memory_bytes, engine, threads, keep, site_packages))]
+    #[pyo3(signature = (*, name, reference, candidate, units, rules, tolerance, memory_bytes, engine, threads, keep, site_packages))]
     fn run(
         &mut self,
         py: Python<'_>,
@@ -90,6 +91,7 @@ impl Parity {
         reference: String,
         candidate: String,
         units: f64,
+        rules: Option<PathBuf>,
         tolerance: f64,
         memory_bytes: usize,
         engine: &str,
@@ -100,12 +102,14 @@ impl Parity {
         let choice: EngineChoice = engine_choice(engine).or_raise(py)?;
         let search = EngineSearch { site_packages, ..EngineSearch::default() };
         let engines = Engines::new(choice, search);
+        let rules = rules.as_deref().map(Rules::read).transpose().or_raise(py)?.unwrap_or_default();
         let defaults = DriftOptions::default();
         let threads = session_options("cpu", threads).or_raise(py)?.threads;
         let options = DriftOptions {
             model: name,
             reference,
             candidate,
+            rules,
             budget: Budget { units },
             tolerance,
             memory_bytes,

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use veracity::report::{TextOptions, drift};
-use veracity::reports;
 use veracity::results::DriftReport;
+use veracity::{reports, two};
 
 use crate::errors::OrRaise;
 use crate::options::invalid;
@@ -14,6 +14,7 @@ use crate::options::invalid;
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(drift_text, module)?)?;
     module.add_function(wrap_pyfunction!(drift_markdown, module)?)?;
+    module.add_function(wrap_pyfunction!(drift_worse, module)?)?;
     module.add_function(wrap_pyfunction!(write_drift, module)?)?;
     module.add_function(wrap_pyfunction!(write_drift_page, module)?)
 }
@@ -29,6 +30,16 @@ fn drift_text(py: Python<'_>, report_json: &str, width: usize) -> PyResult<Strin
 #[pyfunction]
 fn drift_markdown(py: Python<'_>, report_json: &str) -> PyResult<String> {
     Ok(drift::markdown(&read(py, report_json)?))
+}
+
+/// What is worse in a report than in one that was saved, as JSON.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+fn drift_worse(py: Python<'_>, report_json: &str, baseline: PathBuf) -> PyResult<String> {
+    let report = read(py, report_json)?;
+    let baseline = two::read_report(&baseline).or_raise(py)?;
+    let worse = two::worse_than(&baseline, &report);
+    serde_json::to_string(&worse).map_err(|error| invalid(error.to_string())).or_raise(py)
 }
 
 /// Writes the files of a report; gives their paths.
