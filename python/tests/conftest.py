@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -88,3 +88,14 @@ def identity_bundle(tmp_path: Path) -> Callable[[str, list[int]], Path]:
         return veracity.write_bundle(tmp_path / name, nodes=[{"name": "same", "model": model}])
 
     return make
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Small operators on a busy machine wait longer for their threads than they compute."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -7,12 +7,10 @@ with the reason that the coverage statement of its proof gives.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import torch
 import veracity
 from mutants.files import faults_of
 from mutants.pipeline import ALL_FAULTS, export
@@ -34,12 +32,7 @@ class Finding:
     where: str
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module", params=ENGINES)

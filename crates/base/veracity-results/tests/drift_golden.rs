@@ -3,49 +3,35 @@
 //! The files under `golden` are never changed: a new version of the format gets a new file.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod kept;
 mod schema;
 
-use serde_json::{Value, json};
+use kept::Format;
+use serde_json::json;
 use veracity_results::{DRIFT_SCHEMA_VERSION, DriftCounts, DriftReport, DriftRow};
 
-const GOLDEN: [(&str, &str); 1] = [("1.0", include_str!("golden/drift-1.0.json"))];
-const SCHEMA: &str = include_str!("../../../../docs/schema/drift-1.json");
-
-fn golden() -> impl Iterator<Item = (&'static str, Value)> {
-    GOLDEN.iter().map(|(version, text)| (*version, serde_json::from_str(text).unwrap()))
-}
+const REPORTS: Format = Format {
+    golden: &[("1.0", include_str!("golden/drift-1.0.json"))],
+    schema: include_str!("../../../../docs/schema/drift-1.json"),
+};
 
 fn first() -> DriftReport {
-    serde_json::from_str(GOLDEN[0].1).unwrap()
+    serde_json::from_value(REPORTS.first()).unwrap()
 }
 
 #[test]
 fn reports_of_every_version_are_read_without_a_loss() {
-    for (version, value) in golden() {
-        let report: DriftReport = serde_json::from_value(value.clone()).unwrap();
-        assert_eq!(report.schema_version, version);
-        assert_eq!(serde_json::to_value(&report).unwrap(), value);
-    }
-}
-
-#[test]
-fn there_is_a_golden_report_of_the_version_that_is_written() {
-    assert_eq!(GOLDEN.last().unwrap().0, DRIFT_SCHEMA_VERSION);
+    REPORTS.is_read::<DriftReport>();
 }
 
 #[test]
 fn reports_of_every_version_fit_the_schema() {
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    for (version, value) in golden() {
-        assert_eq!(schema::problems(&schema, &value), Vec::<String>::new(), "{version}");
-    }
+    REPORTS.fits_its_schema(DRIFT_SCHEMA_VERSION);
 }
 
 #[test]
 fn what_the_schema_refuses_is_refused_by_the_reader_too() {
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let (_, whole) = golden().next().unwrap();
-    for (pointer, key, replacement) in [
+    REPORTS.refuses::<DriftReport>(&[
         ("", "verdict", Some(json!("maybe"))),
         ("", "rows", None),
         ("", "tolerance", Some(json!("small"))),
@@ -58,22 +44,12 @@ fn what_the_schema_refuses_is_refused_by_the_reader_too() {
         ("/rows/2/cause", "kind", Some(json!("bad luck"))),
         ("/unmapped/0", "op_type", None),
         ("/program/0", "status", Some(json!("lost"))),
-    ] {
-        let mut broken = whole.clone();
-        let holder = broken.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
-        assert!(holder.contains_key(key), "{pointer}/{key}");
-        match replacement {
-            Some(value) => holder.insert(key.to_owned(), value),
-            None => holder.remove(key),
-        };
-        assert_ne!(schema::problems(&schema, &broken), Vec::<String>::new(), "{pointer}/{key}");
-        assert!(serde_json::from_value::<DriftReport>(broken).is_err(), "{pointer}/{key}");
-    }
+    ]);
 }
 
 #[test]
 fn fields_that_a_later_version_adds_do_not_disturb() {
-    let (_, mut value) = golden().next().unwrap();
+    let mut value = REPORTS.first();
     value["colour"] = json!("green");
     value["rows"][0]["seconds"] = json!(1.5);
     assert!(serde_json::from_value::<DriftReport>(value).is_ok());

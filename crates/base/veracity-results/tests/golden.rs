@@ -4,50 +4,39 @@
 //! read, written again without a loss, and held to the committed schema.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod kept;
 mod schema;
 
-use serde_json::{Value, json};
+use kept::Format;
+use serde_json::json;
 use veracity_results::{PROOF_SCHEMA_VERSION, Proof, Verdict};
 
-const GOLDEN: [(&str, &str); 1] = [("1.0", include_str!("golden/proof-1.0.json"))];
-const SCHEMA: &str = include_str!("../../../../docs/schema/proof-1.json");
-
-fn golden() -> impl Iterator<Item = (&'static str, Value)> {
-    GOLDEN.iter().map(|(version, text)| (*version, serde_json::from_str(text).unwrap()))
-}
+const PROOFS: Format = Format {
+    golden: &[("1.0", include_str!("golden/proof-1.0.json"))],
+    schema: include_str!("../../../../docs/schema/proof-1.json"),
+};
 
 #[test]
 fn proofs_of_every_version_are_read_without_a_loss() {
-    for (version, value) in golden() {
-        let proof: Proof = serde_json::from_value(value.clone()).unwrap();
-        assert_eq!(proof.schema_version, version);
+    PROOFS.is_read::<Proof>();
+    for (_, value) in PROOFS.files() {
+        let proof: Proof = serde_json::from_value(value).unwrap();
         let rows = proof.rows();
         let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
         assert_eq!(count(Verdict::Proved), proof.coverage.proved);
         assert_eq!(count(Verdict::Disproved), proof.coverage.disproved);
         assert_eq!(count(Verdict::NotComparable), proof.coverage.not_comparable);
-        assert_eq!(serde_json::to_value(&proof).unwrap(), value);
     }
-}
-
-#[test]
-fn there_is_a_golden_proof_of_the_version_that_is_written() {
-    assert_eq!(GOLDEN.last().unwrap().0, PROOF_SCHEMA_VERSION);
 }
 
 #[test]
 fn proofs_of_every_version_fit_the_schema() {
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    for (version, value) in golden() {
-        assert_eq!(schema::problems(&schema, &value), Vec::<String>::new(), "{version}");
-    }
+    PROOFS.fits_its_schema(PROOF_SCHEMA_VERSION);
 }
 
 #[test]
 fn what_the_schema_refuses_is_refused_by_the_reader_too() {
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let (_, whole) = golden().next().unwrap();
-    for (pointer, key, replacement) in [
+    PROOFS.refuses::<Proof>(&[
         ("", "verdict", Some(json!("maybe"))),
         ("", "subject", None),
         ("/subject", "files", Some(json!({"a": 1}))),
@@ -62,22 +51,12 @@ fn what_the_schema_refuses_is_refused_by_the_reader_too() {
         ("/rollout/first_divergence", "tick", Some(json!(0.5))),
         ("/inputs/0", "constant", Some(json!("no"))),
         ("", "nodes", Some(json!({}))),
-    ] {
-        let mut broken = whole.clone();
-        let holder = broken.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
-        assert!(holder.contains_key(key), "{pointer}/{key}");
-        match replacement {
-            Some(value) => holder.insert(key.to_owned(), value),
-            None => holder.remove(key),
-        };
-        assert_ne!(schema::problems(&schema, &broken), Vec::<String>::new(), "{pointer}/{key}");
-        assert!(serde_json::from_value::<Proof>(broken).is_err(), "{pointer}/{key}");
-    }
+    ]);
 }
 
 #[test]
 fn fields_that_a_later_version_adds_do_not_disturb() {
-    let (_, mut value) = golden().next().unwrap();
+    let mut value = PROOFS.first();
     value["colour"] = json!("green");
     value["rollout"]["seconds"] = json!(1.5);
     assert!(serde_json::from_value::<Proof>(value).is_ok());

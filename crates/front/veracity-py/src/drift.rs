@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use veracity::drift::{self, Budget, DriftOptions};
-use veracity::two::Rules;
 use veracity::results::DriftReport;
+use veracity::two::Rules;
 use veracity::{EngineChoice, EngineSearch, Engines, SessionOptions};
 
 use crate::errors::OrRaise;

@@ -24,6 +24,7 @@ pub(crate) fn row(name: &str, op_type: &str, module: &str, accumulated: f64) -> 
         verdict: Verdict::Proved,
         problem: None,
         cause: None,
+        reference: String::new(),
     }
 }
 
