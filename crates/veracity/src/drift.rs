@@ -171,7 +171,11 @@ impl Parity {
         work(&Evidence {
             export: self.export.side(),
             references: &self.references,
-            original: original.map(|(held, names)| Original { side: held.side(), names }),
+            original: original.map(|(held, names)| Original {
+                side: held.side(),
+                names,
+                given: None,
+            }),
             named: &self.named,
             engine: engine.as_ref(),
             second: second.as_deref(),

@@ -51,6 +51,9 @@ pub struct Original<'a> {
     pub side: Side<'a>,
     /// Names of the export's values and inputs in it, where they differ.
     pub names: &'a BTreeMap<String, String>,
+    /// What its operators are given, by its own names and in its own types. Without, the same as
+    /// those of the export.
+    pub given: Option<&'a Values>,
 }
 
 /// What experiments are made with.
@@ -104,14 +107,23 @@ pub fn explain(report: &mut DriftReport, evidence: &Evidence<'_>, rows: usize) -
     let mut left = rows;
     let disproved = report.rows.iter_mut().filter(|row| row.verdict == Verdict::Disproved);
     for row in disproved {
-        row.cause = Some(if left == 0 {
-            unknown(format!("not looked into: only the first {rows} operators are"), Vec::new())
-        } else {
-            cause_of(&Trial::new(row, evidence)?)
+        row.cause = Some(match left {
+            0 => passed_over(rows),
+            _ => explain_row(row, evidence)?,
         });
         left = left.saturating_sub(1);
     }
     Ok(())
+}
+
+/// Finds out what makes a row wrong.
+pub(crate) fn explain_row(row: &DriftRow, evidence: &Evidence<'_>) -> Result<Cause> {
+    Ok(cause_of(&Trial::new(row, evidence)?))
+}
+
+/// What is said of rows behind the first ones.
+pub(crate) fn passed_over(rows: usize) -> Cause {
+    unknown(format!("not looked into: only the first {rows} operators are"), Vec::new())
 }
 
 /// What experiments on this report need: large weights are not kept at hand for nothing.
@@ -147,6 +159,9 @@ pub(crate) fn export_slice(row: &DriftRow, evidence: &Evidence<'_>) -> Result<Sl
 fn original_slice(row: &DriftRow, evidence: &Evidence<'_>) -> Option<Slice> {
     let original = evidence.original?;
     let renamed = |name: &String| original.names.get(name).unwrap_or(name).clone();
+    if let Some(given) = original.given {
+        return Slice::of(&original.side, &renamed(&row.name), given).ok();
+    }
     let weights = evidence.export.weights;
     let inputs = evidence.export.inputs.iter().filter(|(name, _)| !weights.contains(*name));
     let mut given: Values = inputs.map(|(name, value)| (renamed(name), value.clone())).collect();
@@ -172,6 +187,6 @@ fn cause_of(trial: &Trial<'_>) -> Cause {
     unknown("none of the experiments explains it".to_owned(), ruled_out)
 }
 
-fn unknown(detail: String, ruled_out: Vec<String>) -> Cause {
+pub(crate) fn unknown(detail: String, ruled_out: Vec<String>) -> Cause {
     Cause { kind: CauseKind::Unknown, detail, ruled_out }
 }

@@ -31,7 +31,7 @@ mod wide;
 
 pub use baseline::{read_report, worse_than};
 pub use budget::Budget;
-pub use pair::{Inputs, Side, pair};
+pub use pair::{Inputs, Pursuit, Side, pair};
 pub use provenance::{Provenance, provenance};
 pub use rows::{DriftOptions, drift};
 pub use rules::{Allowance, Rule, Rules};

@@ -9,6 +9,7 @@
 
 mod bank;
 mod inputs;
+mod pursuit;
 mod survey;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,9 +24,12 @@ use crate::convert::{alike, cast};
 use crate::pairing::{self, Found, Source};
 use crate::program::program;
 use crate::quantised::is_quantised;
+use crate::repro;
 use crate::rows::{DriftOptions, GIVEN, figures, judge, report, tensor_figures};
 use crate::stretch::Stretches;
 use bank::{Bank, chunks_of, evaluate};
+pub use pursuit::Pursuit;
+use pursuit::pursue;
 use survey::{Measured, Surveyed, survey};
 
 /// One of the two models, and what runs it.
@@ -48,42 +52,48 @@ pub type Inputs = BTreeMap<String, Tensor>;
 ///
 /// The report is about the candidate; `program` in it says what became of the reference's values.
 /// Refused when the models do not take the same inputs. Nothing to compare is not comparable,
-/// never "no drift".
+/// never "no drift". What is found wrong is looked into as far as `pursuit` asks for.
 pub fn pair(
     reference: &Side<'_>,
     candidate: &Side<'_>,
     inputs: &Inputs,
     options: &DriftOptions,
+    pursuit: &Pursuit<'_>,
 ) -> Result<DriftReport> {
+    if let Some(folder) = pursuit.repro {
+        repro::check_target(folder)?;
+    }
     let given = inputs::for_both(reference.model, candidate.model, inputs)?;
     let nodes = candidate.model.nodes();
     let found = pairing::find(reference.model, candidate.model, &nodes, &options.rules);
     let mut bank = Bank::new(*reference, &given.reference);
     let mut surveyed = survey(&mut bank, candidate, &given.candidate, &nodes, found, options)?;
-    let cuts = introduced(&mut bank, candidate, &given.candidate, &mut surveyed, options)?;
-    let mut report = finish(reference, candidate, &nodes, surveyed, options);
-    report.notes.splice(0..0, given.notes.into_iter().chain(cuts));
+    let (cuts, note) = introduced(&mut bank, candidate, &given.candidate, &mut surveyed, options)?;
+    let mut report = finish(reference, candidate, &nodes, &mut surveyed, options);
+    report.notes.splice(0..0, given.notes.into_iter().chain(note));
+    pursue(&mut report, &bank, (candidate, &given.candidate), (&surveyed, &cuts), pursuit)?;
     Ok(report)
 }
 
-/// Measures what each operator introduces. Gives a note if the graph could not be cut everywhere.
+/// Measures what each operator introduces. Gives the values at which the graph was cut, and a note
+/// if it could not be cut everywhere.
 fn introduced(
     bank: &mut Bank<'_>,
     candidate: &Side<'_>,
     inputs: &Inputs,
     surveyed: &mut Surveyed,
     options: &DriftOptions,
-) -> Result<Option<String>> {
+) -> Result<(Vec<usize>, Option<String>)> {
     let everywhere: Vec<usize> = surveyed.comparable();
     match introduced_at(bank, candidate, inputs, surveyed, &everywhere, options) {
-        Ok(()) => Ok(None),
+        Ok(()) => Ok((everywhere, None)),
         // Sizes that come from outside instead of from constants are more than some engines take.
         Err(refusal) if surveyed.has_integers(&everywhere) && is_about_the_model(&refusal) => {
             let floats: Vec<usize> = surveyed.floats(&everywhere);
             introduced_at(bank, candidate, inputs, surveyed, &floats, options)?;
             let note = "the graph is cut at floats only: cut at integers as well, the engine does \
                         not take it";
-            Ok(Some(note.to_owned()))
+            Ok((floats, Some(note.to_owned())))
         }
         Err(refusal) => Err(refusal),
     }
@@ -103,7 +113,8 @@ fn introduced_at(
     options: &DriftOptions,
 ) -> Result<()> {
     let cut = surveyed.cut_candidate(candidate.model, cuts)?;
-    let cut_reference = surveyed.cut_reference(bank.model(), cuts)?;
+    let rounds = surveyed.rounds_at(cuts);
+    let cut_reference = rounds.then(|| surveyed.cut_reference(bank.model(), cuts)).transpose()?;
     let comparable = surveyed.comparable();
     let bytes = |index: usize| surveyed.bytes(index);
     let mut all: Vec<(usize, Measured)> = Vec::new();
@@ -148,14 +159,15 @@ fn finish(
     reference: &Side<'_>,
     candidate: &Side<'_>,
     nodes: &[NodeFacts],
-    surveyed: Surveyed,
+    surveyed: &mut Surveyed,
     options: &DriftOptions,
 ) -> DriftReport {
-    let Surveyed { mut rows, pairings, left_out, rules, .. } = surveyed;
+    let mut rows = std::mem::take(&mut surveyed.rows);
+    let Surveyed { pairings, left_out, rules, .. } = surveyed;
     rows.iter_mut().for_each(judge);
     let cuts = pairings.iter().map(|pairing| pairing.name.as_str()).collect();
     let stretches = Stretches::new(nodes, cuts);
-    for (row, pairing) in rows.iter_mut().zip(&pairings) {
+    for (row, pairing) in rows.iter_mut().zip(&*pairings) {
         if row.verdict == Verdict::Disproved
             && row.problem.is_none()
             && stretches.of(pairing.node).any(is_quantised)
@@ -171,14 +183,14 @@ fn finish(
     }
     let sources: BTreeMap<&str, &DriftRow> =
         pairings.iter().map(|pairing| pairing.source.name()).zip(&report.rows).collect();
-    report.program = program(&reference.model.nodes(), &sources, &left_out);
+    report.program = program(&reference.model.nodes(), &sources, left_out);
     let missing = missing_outputs(reference.model, &sources);
     if !missing.is_empty() {
         report.verdict = report.verdict.max(Verdict::NotComparable);
     }
     report.reasons.extend(missing);
     let used = report.rows.iter().filter_map(|row| options.rule_for(row));
-    let used: Vec<usize> = used.chain(rules).collect();
+    let used: Vec<usize> = used.chain(rules.iter().copied()).collect();
     report.notes.extend(options.rules.unused(&used));
     report
 }

@@ -89,6 +89,11 @@ fn record(
     }
 }
 
+/// Refuses a folder that [`write()`] would refuse, before anything is run for it.
+pub fn check_target(folder: impl AsRef<Path>) -> Result<()> {
+    folder::refuse_others(folder.as_ref())
+}
+
 /// Reads what a repro is about.
 pub fn read(folder: impl AsRef<Path>) -> Result<ReproRecord> {
     let path = folder.as_ref().join(RECORD_FILE);

@@ -91,7 +91,11 @@ impl Case {
         work(&Evidence {
             export: side(&self.export),
             references: &self.references,
-            original: original.map(|model| Original { side: side(model), names: &names }),
+            original: original.map(|model| Original {
+                side: side(model),
+                names: &names,
+                given: None,
+            }),
             named: &self.named,
             engine,
             second,

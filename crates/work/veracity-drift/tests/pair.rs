@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use half::f16;
 use veracity_diag::{Place, Refusal, codes};
 use veracity_drift::{
-    Allowance, DriftOptions, Inputs, Rule, Rules, Side, drift, held, pair, worse_than,
+    Allowance, DriftOptions, Inputs, Pursuit, Rule, Rules, Side, drift, held, pair, worse_than,
 };
 use veracity_engine::{Engine, SessionOptions};
 use veracity_engine_embedded::EmbeddedEngine;
@@ -90,7 +90,7 @@ fn compared_on(
         session: &session,
         place: &place,
     };
-    pair(&side(0), &side(1), inputs, options)
+    pair(&side(0), &side(1), inputs, options, &Pursuit::default())
 }
 
 fn compared(reference: &Model, candidate: &Model) -> DriftReport {

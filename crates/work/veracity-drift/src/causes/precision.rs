@@ -6,6 +6,7 @@ use veracity_tensor::DType;
 use crate::causes::pairing::{Held, pair};
 use crate::causes::slice::Slice;
 use crate::causes::trial::{Outcome, Trial};
+use crate::convert::cast;
 
 /// Operators that compute in integers of few bits.
 const INTEGERS: [&str; 6] = [
@@ -59,8 +60,14 @@ fn with_original_weights(narrow: &Slice, wide: &Slice, original: &Slice) -> Slic
     let nodes = wide.operators();
     let stored_narrow = |held: &Held| {
         let giver = nodes.iter().find(|node| node.outputs.contains(&held.export));
-        let widened = narrow.constant(&held.export).is_some_and(|weight| is_half(weight.dtype()));
-        widened || giver.is_some_and(|node| WIDENING.contains(&node.op_type.as_str()))
+        let weight = narrow.constant(&held.export);
+        if let Some(weight) = weight.filter(|weight| is_half(weight.dtype())) {
+            // Another weight is another fault.
+            let there = original.constant(&held.original);
+            return there
+                .is_some_and(|there| cast(&there, weight.dtype()).as_deref() == Some(&weight));
+        }
+        giver.is_some_and(|node| WIDENING.contains(&node.op_type.as_str()))
     };
     let pairs = pair(wide, original, None);
     let stored = pairs.constants.iter().chain(&pairs.folded).filter(|held| stored_narrow(held));

@@ -3,6 +3,8 @@
 //! Weights are found by their position in the slice, by their name in the original, and by their
 //! shape: they may have been renamed, transposed, or folded into others on the way.
 
+use std::borrow::Cow;
+
 use veracity_results::CauseKind;
 use veracity_tensor::{Shape, SharedTensor, Tensor, TensorView};
 
@@ -11,6 +13,7 @@ use crate::causes::fold::folded_batch_norm;
 use crate::causes::pairing::Held;
 use crate::causes::slice::Slice;
 use crate::causes::trial::{Outcome, Trial, compared};
+use crate::convert::cast;
 use crate::values::view;
 
 /// Most runs for one row; what is found is found in the first few.
@@ -110,11 +113,13 @@ fn options(trial: &Trial<'_>, name: &str, found: &Tensor, paired: Option<&Held>)
     }
     // Last: a weight that something was folded into keeps its name.
     sources.extend(trial.named.get(name).and_then(tensor_of));
+    let rounded = |source: Tensor| cast(&source, found.dtype()).map(Cow::into_owned);
+    let sources: Vec<Tensor> = sources.into_iter().filter_map(rounded).collect();
     if sources.contains(found) {
         return Vec::new();
     }
     let mut options: Vec<Tensor> = Vec::new();
-    for source in sources.into_iter().filter(|source| source.dtype() == found.dtype()) {
+    for source in sources {
         let turned = transposed(&source);
         for option in [Some(source), turned].into_iter().flatten() {
             if option.shape() == found.shape() && option != *found && !options.contains(&option) {

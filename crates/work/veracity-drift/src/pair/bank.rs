@@ -30,6 +30,10 @@ impl<'a> Bank<'a> {
         self.side.model
     }
 
+    pub(super) fn inputs(&self) -> &'a Inputs {
+        self.inputs
+    }
+
     /// What was computed, to be used again.
     pub(super) fn keep(&mut self, values: BTreeMap<String, Tensor>) {
         self.kept.extend(values);

@@ -217,6 +217,32 @@ impl Surveyed {
         self.positions.get(name).copied()
     }
 
+    /// The candidate's model, with all compared values declared as they are.
+    pub(super) fn declared_candidate(&self, model: &Model) -> Model {
+        let values = self.pairings.iter().zip(&self.facts);
+        model.declaring(
+            values.map(|(pairing, facts)| (pairing.name.as_str(), facts.candidate, &facts.shape)),
+        )
+    }
+
+    /// The reference's model, with the counterparts declared as they are.
+    pub(super) fn declared_reference(&self, model: &Model) -> Model {
+        let values = self.pairings.iter().zip(&self.facts);
+        model.declaring(values.filter_map(|(pairing, facts)| {
+            Some((computed_name(pairing)?, facts.reference, &facts.shape))
+        }))
+    }
+
+    /// The value of the reference that a node gives, if it is none of the others.
+    pub(super) fn computed(&self, index: usize) -> Option<&str> {
+        computed_name(&self.pairings[index])
+    }
+
+    /// Whether half a step of a quantisation may be lost in a value.
+    pub(super) fn has_steps(&self, index: usize) -> bool {
+        self.facts[index].step.is_some()
+    }
+
     /// Bytes of a value on both sides.
     pub(super) fn bytes(&self, index: usize) -> usize {
         let facts = &self.facts[index];
@@ -233,15 +259,15 @@ impl Surveyed {
         model.declaring(values).cut_at(&names, GIVEN)
     }
 
-    /// The reference, cut at the same values, if rounding at the cuts changes them.
-    pub(super) fn cut_reference(&self, model: &Model, cuts: &[usize]) -> Result<Option<Model>> {
-        let rounds = |&&index: &&usize| {
-            let facts = &self.facts[index];
-            facts.reference != facts.candidate && facts.reference.is_float()
-        };
-        if cuts.iter().find(rounds).is_none() {
-            return Ok(None);
-        }
+    /// Whether rounding at the cuts changes values of the reference.
+    pub(super) fn rounds_at(&self, cuts: &[usize]) -> bool {
+        cuts.iter()
+            .map(|&index| &self.facts[index])
+            .any(|facts| facts.reference != facts.candidate && facts.reference.is_float())
+    }
+
+    /// The reference, cut at the same values.
+    pub(super) fn cut_reference(&self, model: &Model, cuts: &[usize]) -> Result<Model> {
         let mut values: BTreeMap<&str, usize> = BTreeMap::new();
         for &index in cuts {
             if let Some(name) = computed_name(&self.pairings[index]) {
@@ -253,7 +279,7 @@ impl Surveyed {
             let facts = &self.facts[index];
             (*name, facts.reference, &facts.shape)
         });
-        model.declaring(values).cut_at(&names, GIVEN).map(Some)
+        model.declaring(values).cut_at(&names, GIVEN)
     }
 
     /// Positions of the values that a part of the candidate is given.
@@ -275,6 +301,34 @@ impl Surveyed {
         rounded.collect()
     }
 
+    /// What a part of the reference that is cut is given: rounded at the cuts, in its own types.
+    pub(super) fn given_to_reference(
+        &self,
+        part: &Model,
+        bank: &Bank<'_>,
+    ) -> Result<BTreeMap<&str, Tensor>> {
+        let by_source: BTreeMap<&str, usize> = self
+            .pairings
+            .iter()
+            .enumerate()
+            .rev()
+            .filter_map(|(index, pairing)| Some((computed_name(pairing)?, index)))
+            .collect();
+        let needed: Vec<usize> = part
+            .inputs()
+            .iter()
+            .filter_map(|info| by_source.get(info.name.strip_prefix(GIVEN)?).copied())
+            .collect();
+        let held = bank.values(needed.iter().map(|&index| (index, self.source(index))))?;
+        let rounded = self.rounded(&held)?;
+        let mut widened: BTreeMap<&str, Tensor> = BTreeMap::new();
+        for (&index, value) in &rounded {
+            let wide = cast(value, self.facts[index].reference);
+            widened.extend(wide.map(|wide| (self.source(index).name(), wide.into_owned())));
+        }
+        Ok(widened)
+    }
+
     /// What the reference's own operators make of values that were rounded at the cut.
     pub(super) fn expected<'v>(
         &self,
@@ -290,26 +344,7 @@ impl Surveyed {
         if names.is_empty() {
             return Ok(values.clone());
         }
-        let by_source: BTreeMap<&str, usize> = self
-            .pairings
-            .iter()
-            .enumerate()
-            .rev()
-            .filter_map(|(index, pairing)| Some((computed_name(pairing)?, index)))
-            .collect();
-        let part = cut.showing(&names)?;
-        let needed: Vec<usize> = part
-            .inputs()
-            .iter()
-            .filter_map(|info| by_source.get(info.name.strip_prefix(GIVEN)?).copied())
-            .collect();
-        let held = bank.values(needed.iter().map(|&index| (index, self.source(index))))?;
-        let rounded = self.rounded(&held)?;
-        let mut widened: BTreeMap<&str, Tensor> = BTreeMap::new();
-        for (&index, value) in &rounded {
-            let wide = cast(value, self.facts[index].reference);
-            widened.extend(wide.map(|wide| (self.source(index).name(), wide.into_owned())));
-        }
+        let widened = self.given_to_reference(&cut.showing(&names)?, bank)?;
         let given = |name: &str| widened.get(name.strip_prefix(GIVEN)?);
         let found = bank.evaluate(cut, &names, &given)?;
         let found: BTreeMap<&str, Tensor> =

@@ -30,7 +30,7 @@ pub(super) fn write(
 }
 
 /// Refuses a target that holds anything but a repro.
-fn refuse_others(target: &Path) -> Result<()> {
+pub(super) fn refuse_others(target: &Path) -> Result<()> {
     let taken = |what: String| -> Refusal {
         Diagnostic::error(codes::REPRO_FOLDER_TAKEN, what)
             .at(Place::file(target.display().to_string()))
