@@ -13,7 +13,7 @@ use veracity_results::{DriftReport, ReproRun};
 use veracity_runtime::EngineProvider;
 use veracity_tensor::TensorView;
 
-use crate::Engines;
+use crate::{EngineChoice, Engines};
 
 /// One model, what it is given and what the original computed, value by value.
 pub struct Parity {
@@ -182,6 +182,12 @@ impl Parity {
             session: &options.session,
         })
     }
+}
+
+/// The engine that a repro was made with, if it is one that can be chosen.
+pub fn engine_of_repro(folder: &Path) -> Result<EngineChoice> {
+    let record = repro::read(folder)?;
+    Ok(EngineChoice::from_name(&record.session.engine).unwrap_or_default())
 }
 
 /// Runs a repro again.

@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use veracity_diag::{Diagnostic, Place, Refusal, Reporter, Result, codes, nearest};
+pub use veracity_drift::Pursuit;
 pub use veracity_drift::{Allowance, Rule, Rules, read_report, worse_than};
 use veracity_drift::{DriftOptions, Inputs, Side, pair};
 use veracity_engine::{
     Engine, ModelBytes, ModelFormat, ModelSource, OptimizationLevel, SessionOptions,
 };
 use veracity_onnx::{Dim, Model, ValueInfo};
-use veracity_results::DriftReport;
+use veracity_results::{Cause, CauseKind, DriftReport};
 use veracity_runtime::{EngineProvider, mock_tensor};
 use veracity_tensor::{Shape, Tensor, file};
 
@@ -50,11 +51,13 @@ pub enum Feed {
 }
 
 /// Compares two models, operator by operator. What is said about them in `options` is replaced.
+/// Where the sides run on two engines, the reference's is the other one that `pursuit` tries.
 pub fn drift_models(
     reference: &ModelChoice<'_>,
     candidate: &ModelChoice<'_>,
     feed: &Feed,
     options: &DriftOptions,
+    pursuit: &Pursuit<'_>,
 ) -> Result<DriftReport> {
     let there = Opened::new(reference, &options.session)?;
     let here = Opened::new(candidate, &options.session)?;
@@ -65,22 +68,50 @@ pub fn drift_models(
         candidate: here.said(candidate),
         ..options.clone()
     };
-    let mut report =
-        pair(&there.side(&options.session), &here.side(&options.session), &inputs, &options)?;
-    let same = is_same(reference, candidate) && there.engine.name() == here.engine.name();
+    let one_engine = there.engine.name() == here.engine.name();
+    let second = if one_engine { pursuit.second } else { Some(there.engine.as_ref()) };
+    let pursuit = Pursuit { second, ..*pursuit };
+    let sides = [&there, &here].map(|opened| opened.side(&options.session));
+    let mut report = pair(&sides[0], &sides[1], &inputs, &options, &pursuit)?;
+    let same = is_same(reference, candidate) && one_engine;
     let repeated = "both sides are the same file on the same engine at the same level: this only \
                     says that it repeats itself";
     let repeated = same.then(|| repeated.to_owned());
     let notes = repeated.into_iter().chain(note).chain(here.survivors(candidate));
     report.notes.splice(0..0, notes);
     say_layouts(&mut report);
+    let rewritten =
+        is_same_file(reference, candidate) && reference.level == OptimizationLevel::None;
+    for cause in report.rows.iter_mut().filter_map(|row| row.cause.as_mut()) {
+        if rewritten && candidate.level != OptimizationLevel::None {
+            blame_optimisation(cause, candidate.level);
+        }
+        if !one_engine && cause.kind == CauseKind::OpImplementation {
+            cause.detail += "; the reference was computed by that engine, so this does not say which \
+                             of the two is right";
+        }
+    }
     Ok(report)
+}
+
+/// What differs from the same file without optimisation was made by the optimisation.
+fn blame_optimisation(cause: &mut Cause, level: OptimizationLevel) {
+    let kinds =
+        [CauseKind::OperatorMismatch, CauseKind::AttributeMismatch, CauseKind::WeightBitMismatch];
+    if kinds.contains(&cause.kind) {
+        cause.kind = CauseKind::Fusion;
+        cause.detail = format!("made at optimisation level {level}: {}", cause.detail);
+    }
 }
 
 /// Whether two choices differ in nothing but, perhaps, their engines.
 fn is_same(left: &ModelChoice<'_>, right: &ModelChoice<'_>) -> bool {
+    is_same_file(left, right) && left.level == right.level
+}
+
+fn is_same_file(left: &ModelChoice<'_>, right: &ModelChoice<'_>) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    real(left.path) == real(right.path) && left.level == right.level
+    real(left.path) == real(right.path)
 }
 
 /// A model that was read, and the graph that is run.

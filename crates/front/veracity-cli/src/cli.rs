@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use veracity::{Device, EngineChoice};
 
-pub(crate) use drift::DriftArgs;
-pub(crate) use parity::ParityArgs;
+pub(crate) use drift::{DriftArgs, RerunArgs};
+pub(crate) use parity::{PageFormat, ParityArgs};
 pub(crate) use proof::{CheckArgs, DiffArgs, RecordArgs, SealArgs};
 pub(crate) use values::{Rate, ToleranceSpec};
 use values::{device, engine, rate, threads, tolerance_part};
@@ -83,6 +83,7 @@ pub(crate) enum Command {
     Parity(Box<ParityArgs>),
     // As above.
     Drift(Box<DriftArgs>),
+    Rerun(RerunArgs),
     Completions(CompletionsArgs),
 }
 

@@ -9,6 +9,7 @@ mod drift;
 mod feed;
 mod inspect;
 mod parity;
+mod rerun;
 mod run;
 mod seal;
 mod sessions;
@@ -32,6 +33,7 @@ pub(crate) fn execute(command: &Command, context: &Context) -> Result<Outcome, F
         Command::Compare(arguments) => compare::execute(arguments, context),
         Command::Parity(arguments) => parity::execute(arguments, context),
         Command::Drift(arguments) => drift::execute(arguments, context),
+        Command::Rerun(arguments) => rerun::execute(arguments, context),
         Command::Completions(arguments) => completions::execute(arguments, context),
     }
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use veracity::{EngineChoice, OptimizationLevel};
 
-use super::Format;
 use super::values::{dim, engine, level, memory, threads, tolerance_part};
+use super::{Format, PageFormat};
 
 /// Compare two ONNX models, engines or levels of optimisation, operator by operator
 #[derive(Args, Debug)]
@@ -19,6 +19,11 @@ brings in itself counts. What adds up is shown beside it.
 Without CANDIDATE the same file is compared with itself: give another engine or
 another level. A level is looked at as the graph that ONNX Runtime makes at it.
 
+The first 8 operators that are wrong are run again with one thing changed: the
+reference's weight, its attribute, a wider type, another engine. What makes the
+error vanish is the cause. `--repro` writes the first of them as a model of its
+own, which `veracity rerun` runs again.
+
 With `--baseline` the exit code tells what got worse since then, and only that:
 0 when nothing is worse, 1 when something is. Otherwise 0 when everything is
 proved, 1 when something is disproved, 3 when nothing is disproved but something
@@ -27,6 +32,7 @@ could not be compared.
 Examples:
   veracity drift fp32.onnx fp16.onnx --inputs batch.npz
   veracity drift fp32.onnx int8.onnx --tolerances tolerances.json --save drift.json
+  veracity drift good.onnx bad.onnx --html drift.html --repro fault/
   veracity drift model.onnx --engine embedded --reference-engine ort
   veracity drift model.onnx --level all --dim batch=4 --baseline drift.json")]
 pub(crate) struct DriftArgs {
@@ -75,12 +81,49 @@ pub(crate) struct DriftArgs {
     /// ONNX Runtime's library, or a folder that holds it
     #[arg(long, value_name = "PATH")]
     pub(crate) ort_library: Option<PathBuf>,
-    /// Write the report to a file, as JSON
-    #[arg(long, value_name = "FILE")]
-    pub(crate) save: Option<PathBuf>,
-    /// Fail only on what is worse than in this report
-    #[arg(long, value_name = "FILE")]
+    /// Do not look for what makes operators wrong
+    #[arg(long)]
+    pub(crate) no_causes: bool,
+    /// For people, for programs or for a page
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: PageFormat,
+    /// Fail only on what is worse than in this report, which `--save` wrote
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
     pub(crate) baseline: Option<PathBuf>,
+    /// Write everything that was found, as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
+    pub(crate) save: Option<PathBuf>,
+    /// Write a page to look at
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write `BASE.json`, `BASE.md` and the files beside them
+    #[arg(long, value_name = "BASE", help_heading = "Files")]
+    pub(crate) report_base: Option<PathBuf>,
+    /// Write the first wrong operator alone, as a model that shows the fault
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub(crate) repro: Option<PathBuf>,
+}
+
+/// Run a wrong operator again, from a folder that `--repro` wrote
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The operator is given what it was given when the folder was written, and what comes
+out is held against what should. It needs neither Python nor the models.
+
+Exits with 1 when the fault shows again, 0 when it does not.
+
+Examples:
+  veracity rerun fault/
+  veracity rerun fault/ --engine embedded")]
+pub(crate) struct RerunArgs {
+    /// The folder
+    pub(crate) folder: PathBuf,
+    /// What runs it; without, what ran it when the folder was written
+    #[arg(long, value_name = "ENGINE", value_parser = engine())]
+    pub(crate) engine: Option<EngineChoice>,
+    /// ONNX Runtime's library, or a folder that holds it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) ort_library: Option<PathBuf>,
     /// For people or for programs
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

@@ -1,17 +1,15 @@
 //! `veracity drift`: two models, engines or levels, operator by operator.
 
-use std::path::Path;
+mod files;
 
 use serde::Serialize;
-use veracity::drift::{Budget, DriftOptions};
+use veracity::drift::{Budget, DriftOptions, EXPLAINED_ROWS};
+use veracity::report::drift;
 use veracity::results::DriftReport;
-use veracity::two::{Feed, ModelChoice, Rules, drift_models, read_report, worse_than};
-use veracity::{
-    Diagnostic, EngineChoice, EngineSearch, Engines, Place, Refusal, SessionOptions, codes,
-};
+use veracity::two::{Feed, ModelChoice, Pursuit, Rules, drift_models, read_report, worse_than};
+use veracity::{Diagnostic, EngineChoice, EngineSearch, Engines, Refusal, SessionOptions, codes};
 
-use super::target;
-use crate::cli::{DriftArgs, Format};
+use crate::cli::{DriftArgs, PageFormat};
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
 use crate::render::{diagnostic, drift as rendered, style};
@@ -21,10 +19,7 @@ pub(super) fn execute(arguments: &DriftArgs, context: &Context) -> Result<Outcom
     check(arguments)?;
     let baseline = arguments.baseline.as_deref().map(read_report).transpose()?;
     let report = compare(arguments)?;
-    if let Some(path) = &arguments.save {
-        let json = serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?;
-        target::write(path, &(json + "\n"))?;
-    }
+    files::write(arguments, &report)?;
     let worse = baseline.map(|baseline| worse_than(&baseline, &report));
     answer(arguments, context, &report, worse.as_deref())?;
     Ok(match worse {
@@ -45,21 +40,7 @@ fn check(arguments: &DriftArgs) -> Result<(), Refusal> {
             .hint("give a second model, or `--reference-engine`, or `--level`")
             .into());
     }
-    let Some(path) = &arguments.save else { return Ok(()) };
-    let read =
-        [Some(&arguments.reference), arguments.candidate.as_ref(), arguments.inputs.as_ref()];
-    for other in read.into_iter().flatten() {
-        if is_same(path, other) {
-            let place = Place::file(path.display().to_string());
-            let message = "this file is one of those that are compared";
-            return Err(Diagnostic::error(codes::FILE_UNWRITABLE, message).at(place).into());
-        }
-    }
-    Ok(())
-}
-
-fn is_same(left: &Path, right: &Path) -> bool {
-    matches!((left.canonicalize(), right.canonicalize()), (Ok(left), Ok(right)) if left == right)
+    files::check(arguments)
 }
 
 fn compare(arguments: &DriftArgs) -> Result<DriftReport, Refusal> {
@@ -80,7 +61,13 @@ fn compare(arguments: &DriftArgs) -> Result<DriftReport, Refusal> {
         Some(path) => Feed::File(path.clone()),
         None => Feed::Drawn { seed: arguments.seed, dims: arguments.dim.iter().cloned().collect() },
     };
-    drift_models(&reference, &candidate, &feed, &options(arguments)?)
+    let second = here.second_onnx();
+    let pursuit = Pursuit {
+        rows: if arguments.no_causes { 0 } else { EXPLAINED_ROWS },
+        second: second.as_deref(),
+        repro: arguments.repro.as_deref(),
+    };
+    drift_models(&reference, &candidate, &feed, &options(arguments)?, &pursuit)
 }
 
 fn options(arguments: &DriftArgs) -> Result<DriftOptions, Refusal> {
@@ -111,18 +98,31 @@ fn answer(
     report: &DriftReport,
     worse: Option<&[Diagnostic]>,
 ) -> Result<(), Failure> {
-    if arguments.format == Format::Json {
-        return Ok(context.answer_json(&Answer { report, worse })?);
-    }
-    let mut text = rendered::render(report, context.width());
-    if let Some(worse) = worse {
-        text.push('\n');
-        for found in worse {
-            text += &diagnostic::render(found, context.width());
+    let width = context.width();
+    let found = |found: &Diagnostic| diagnostic::render(found, width);
+    let text = match arguments.format {
+        PageFormat::Json => return Ok(context.answer_json(&Answer { report, worse })?),
+        PageFormat::Md => drift::markdown(report) + &worse.map(markdown).unwrap_or_default(),
+        PageFormat::Table => {
+            let mut text = rendered::render(report, width);
+            if let Some(worse) = worse {
+                text.push('\n');
+                text.extend(worse.iter().map(found));
+                text += &summary(worse.len());
+            }
+            text
         }
-        text += &summary(worse.len());
-    }
+    };
     Ok(context.answer(&text)?)
+}
+
+/// What is worse than in a baseline, for a page.
+fn markdown(worse: &[Diagnostic]) -> String {
+    let title = "\n## Since the baseline\n\n".to_owned();
+    if worse.is_empty() {
+        return title + "Nothing is worse.\n";
+    }
+    worse.iter().fold(title, |text, found| text + &format!("- {found}\n"))
 }
 
 fn summary(worse: usize) -> String {

@@ -10,7 +10,8 @@ pub(crate) fn render(proof: &Proof, width: usize) -> String {
     proof_text(proof, &TextOptions { width, paint: painted, ..TextOptions::default() })
 }
 
-fn painted(tone: Tone, text: &str) -> String {
+/// Text in the colour of its tone.
+pub(crate) fn painted(tone: Tone, text: &str) -> String {
     let color = match tone {
         Tone::Bad => style::ERROR,
         Tone::Doubt => style::WARNING,

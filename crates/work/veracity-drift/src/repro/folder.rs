@@ -118,8 +118,9 @@ fn readme(record: &ReproRecord) -> String {
         "# {op_type} `{value}` of {model}\n\n`{MODEL_FILE}` is this operator alone{place}, with its \
          weights. `{VALUES_FILE}` holds what it is given\n(`in/`), what it should give \
          (`expected/`) and what it gave (`found/`).\n\nOn {} {} it was off by {error:.3e}, where \
-         {budget:.3e} is allowed.\n{cause}\nTo run it again:\n\n    import veracity.drift\n    \
-         print(veracity.drift.rerun(\"this folder\"))\n\nor with any other program that runs ONNX: \
+         {budget:.3e} is allowed.\n{cause}\nTo run it again:\n\n    veracity rerun this-folder\n\nin \
+         Python:\n\n    import veracity.drift\n    \
+         print(veracity.drift.rerun(\"this-folder\"))\n\nor with any other program that runs ONNX: \
          feed `in/` and compare the output with `expected/`.\n",
         session.engine, session.engine_version
     )
