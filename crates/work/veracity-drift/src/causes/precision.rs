@@ -42,8 +42,8 @@ pub(crate) fn experiment(trial: &Trial<'_>) -> Outcome {
     let Some((original, _)) = &trial.original else {
         return Outcome::RuledOut(format!("precision: in float32 it is off by {error:.2e}"));
     };
-    let with_weights = trial.error(&with_original_weights(&trial.slice, &wide, original));
-    if trial.allowed(with_weights) && trial.row.dtype == "float32" {
+    let with_weights = trial.error(&with_original_weights(trial, &wide, original));
+    if trial.allowed(with_weights) {
         return explained("in float32 with the original's weights", with_weights);
     }
     // What computes in integers has no wider form of its own.
@@ -56,18 +56,19 @@ pub(crate) fn experiment(trial: &Trial<'_>) -> Outcome {
 }
 
 /// Weights that were stored narrow have lost what widening cannot bring back.
-fn with_original_weights(narrow: &Slice, wide: &Slice, original: &Slice) -> Slice {
+fn with_original_weights(trial: &Trial<'_>, wide: &Slice, original: &Slice) -> Slice {
+    let is_wide = trial.row.dtype == "float32";
     let nodes = wide.operators();
     let stored_narrow = |held: &Held| {
         let giver = nodes.iter().find(|node| node.outputs.contains(&held.export));
-        let weight = narrow.constant(&held.export);
+        let weight = trial.slice.constant(&held.export);
         if let Some(weight) = weight.filter(|weight| is_half(weight.dtype())) {
             // Another weight is another fault.
             let there = original.constant(&held.original);
             return there
                 .is_some_and(|there| cast(&there, weight.dtype()).as_deref() == Some(&weight));
         }
-        giver.is_some_and(|node| WIDENING.contains(&node.op_type.as_str()))
+        is_wide && giver.is_some_and(|node| WIDENING.contains(&node.op_type.as_str()))
     };
     let pairs = pair(wide, original, None);
     let stored = pairs.constants.iter().chain(&pairs.folded).filter(|held| stored_narrow(held));
