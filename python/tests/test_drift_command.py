@@ -114,9 +114,14 @@ def _quantised(folder: Path) -> None:
 
 def drift(folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
     """Run the command and return its report."""
+    return run(folder, "drift", *arguments, "--engine", "ort", code=code)
+
+
+def run(folder: Path, *arguments: str, code: int) -> dict[str, Any]:
+    """Run a command and return its answer."""
     assert BINARY.exists(), "no command line binary: run `make build` first"
     done = subprocess.run(
-        [BINARY, "drift", *arguments, "--format", "json", "--engine", "ort"],
+        [BINARY, *arguments, "--format", "json"],
         cwd=folder,
         env={"VIRTUAL_ENV": sys.prefix},
         capture_output=True,
@@ -152,15 +157,11 @@ def test_half_precision_is_proved_with_the_budget_of_half_precision(
 
 
 def test_a_wrong_weight_is_found_in_half_precision(folder: Path) -> None:
-    from onnxruntime.transformers.float16 import convert_float_to_float16
-
-    weights = constants()
-    weights["w2"][3] += 0.05
-    model = onnx.load(save(folder / "wrong.onnx", weights))
-    onnx.save(convert_float_to_float16(model), folder / "wrong_half.onnx")
-    report = drift(folder, "net.onnx", "wrong_half.onnx", "--inputs", "x.npz", code=1)
+    half = halved(planted_weight(folder)[1])
+    report = drift(folder, "net.onnx", half.name, "--inputs", "x.npz", code=1)
     assert disproved(report) == ["conv2"]
     assert report["origin"] == "conv2"
+    assert rows(report)["conv2"]["cause"]["kind"] == "weight_bit_mismatch"
 
 
 @pytest.mark.parametrize("name", ["int8", "int8_channels"])
@@ -256,3 +257,125 @@ def test_a_baseline_accepts_what_was_saved(folder: Path) -> None:
     drift(folder, *arguments, "--save", "drift.json", code=1)
     report = drift(folder, *arguments, "--baseline", "drift.json")
     assert report["worse"] == []
+
+
+def planted_weight(folder: Path) -> tuple[Path, Path]:
+    """Return the network and one with a wrong channel."""
+    weights = constants()
+    weights["w2"][3] += 0.05
+    return folder / "net.onnx", save(folder / "weight.onnx", weights)
+
+
+def planted_weight_in_half(folder: Path) -> tuple[Path, Path]:
+    """Return the network and one in half precision with a wrong channel."""
+    return folder / "net.onnx", halved(planted_weight(folder)[1], keep_io_types=True)
+
+
+def planted_attribute(folder: Path) -> tuple[Path, Path]:
+    """Return the network and one whose softmax goes over another axis."""
+    model = onnx.load(folder / "net.onnx")
+    model.graph.node[-1].attribute.append(helper.make_attribute("axis", 0))
+    onnx.save(model, folder / "axis.onnx")
+    return folder / "net.onnx", folder / "axis.onnx"
+
+
+def planted_operator(folder: Path) -> tuple[Path, Path]:
+    """Return the network and one with another activation."""
+    model = onnx.load(folder / "net.onnx")
+    model.graph.node[4].op_type = "Sigmoid"
+    onnx.save(model, folder / "sigmoid.onnx")
+    return folder / "net.onnx", folder / "sigmoid.onnx"
+
+
+def planted_overflow(folder: Path) -> tuple[Path, Path]:
+    """Return a norm whose squares are more than float16 holds, and that in float16."""
+    body = [
+        helper.make_node("Mul", ["x", "k"], ["scaled"]),
+        helper.make_node("Mul", ["scaled", "scaled"], ["squares"]),
+        helper.make_node("ReduceMean", ["squares"], ["mean"], keepdims=0),
+        helper.make_node("Sqrt", ["mean"], ["y"]),
+    ]
+    ports = {"x": ("float32", SHAPE)}, {"y": ("float32", [])}
+    plain = save_onnx(folder / "norm.onnx", body, *ports, {"k": np.float32([300])})
+    return plain, halved(plain)
+
+
+def planted_range(folder: Path) -> tuple[Path, Path]:
+    """Return the network and one whose quantisation clips."""
+    return folder / "net.onnx", folder / "int8_narrow.onnx"
+
+
+def halved(path: Path, **options: bool) -> Path:
+    """Save a model in half precision beside it."""
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    half = path.with_name(f"{path.stem}_half.onnx")
+    onnx.save(convert_float_to_float16(onnx.load(path), **options), half)
+    return half
+
+
+CAUSES = [
+    (planted_weight, "conv2", "weight_bit_mismatch", "`w2` differs from the original in 72 of 576"),
+    (planted_weight_in_half, "conv2", "weight_bit_mismatch", "72 of 576 elements"),
+    (planted_attribute, "y", "attribute_mismatch", "axis"),
+    (planted_operator, "relu2", "operator_mismatch", "Relu in the original, Sigmoid in the export"),
+    (planted_overflow, "squares", "precision_loss", "float16"),
+    (planted_range, "x_DequantizeLinear_Output", "precision_loss", "QuantizeLinear"),
+]
+
+
+@pytest.mark.parametrize(("plant", "origin", "kind", "detail"), CAUSES)
+def test_a_planted_fault_gets_its_cause_and_a_repro(
+    folder: Path, tmp_path: Path, plant: Any, origin: str, kind: str, detail: str
+) -> None:
+    reference, candidate = plant(folder)
+    arguments = (str(reference), str(candidate), "--inputs", "x.npz")
+    report = drift(folder, *arguments, "--repro", str(tmp_path / "fault"), code=1)
+    assert report["origin"] == origin
+    cause = rows(report)[origin]["cause"]
+    assert cause["kind"] == kind
+    assert detail in cause["detail"]
+    again = run(tmp_path, "rerun", "fault", code=1)
+    assert again["value"] == origin
+    assert again["shows"]
+    assert again["repeats"]
+
+
+def test_what_half_precision_rounds_off_is_a_loss_of_precision(folder: Path) -> None:
+    arguments = ("net.onnx", "half.onnx", "--inputs", "x.npz", "--budget", "0.5")
+    report = drift(folder, *arguments, code=1)
+    causes = {name: rows(report)[name]["cause"]["kind"] for name in disproved(report)}
+    assert {"conv1", "conv2", "logits"} <= set(causes), "the weights are rounded as well"
+    assert set(causes.values()) == {"precision_loss"}
+
+
+def test_only_the_first_wrong_operators_are_looked_into(folder: Path) -> None:
+    body = [helper.make_node("Mul", [f"v{i}", "k"], [f"v{i + 1}"]) for i in range(10)]
+    ports = {"v0": ("float32", [2])}, {"v10": ("float32", [2])}
+    for name, factor in (("chain", 1.5), ("chain_wrong", 1.6)):
+        save_onnx(folder / f"{name}.onnx", body, *ports, {"k": np.float32([factor, 2])})
+    report = drift(folder, "chain.onnx", "chain_wrong.onnx", code=1)
+    kinds = [row["cause"]["kind"] for row in report["rows"]]
+    assert kinds == ["weight_bit_mismatch"] * 8 + ["unknown"] * 2
+    assert "only the first 8" in report["rows"][-1]["cause"]["detail"]
+
+
+def test_python_runs_a_repro_of_two_models_again(folder: Path, tmp_path: Path) -> None:
+    from veracity.drift import rerun
+
+    planted_weight(folder)
+    arguments = ("net.onnx", "weight.onnx", "--inputs", "x.npz", "--repro", str(tmp_path / "fault"))
+    drift(folder, *arguments, code=1)
+    assert rerun(tmp_path / "fault").shows
+    readme = (tmp_path / "fault" / "README.md").read_text()
+    assert "weight_bit_mismatch" in readme
+
+
+def test_pages_and_reports_are_written(folder: Path, tmp_path: Path) -> None:
+    planted_weight(folder)
+    files = ("--html", str(tmp_path / "page.html"), "--report-base", str(tmp_path / "drift"))
+    drift(folder, "net.onnx", "weight.onnx", "--inputs", "x.npz", *files, code=1)
+    assert "conv2" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert json.loads((tmp_path / "drift.json").read_text())["drift_origin"] == "conv2"
+    saved = json.loads((tmp_path / "drift_drift.json").read_text())
+    assert rows(saved)["conv2"]["cause"]["kind"] == "weight_bit_mismatch"

@@ -25,7 +25,9 @@ fn the_help_lists_commands_and_exit_codes() {
       run          Step a bundle through an episode and say how long the steps took
       bench        Measure the step time of a bundle with separate and with merged sessions
       compare      Compare the tensors of two files by name
+      parity       Compare a torch module with its ONNX export, operator by operator
       drift        Compare two ONNX models, engines or levels of optimisation, operator by operator
+      rerun        Run a wrong operator again, from a folder that `--repro` wrote
       completions  Print a script that completes these commands in a shell
 
     Options:

@@ -198,9 +198,19 @@ fn write_remarks(report: &DriftReport, page: &mut Page<'_>) {
     remarks.extend(
         program.map(|value| format!("{} ({}): {}", value.name, value.target, value.reason)),
     );
-    if !remarks.is_empty() || !report.notes.is_empty() {
+    let doubts = report.rows.iter().filter(|row| row.verdict == Verdict::NotComparable);
+    let doubts: Vec<String> = doubts
+        .filter_map(|row| {
+            Some(format!("{} ({}): {}", row.name, row.op_type, row.problem.as_ref()?))
+        })
+        .collect();
+    if !remarks.is_empty() || !doubts.is_empty() || !report.notes.is_empty() {
         page.row("");
     }
+    for doubt in doubts.iter().take(MOST_REMARKS) {
+        page.item("not comparable", Tone::Doubt, doubt);
+    }
+    more(doubts.len(), MOST_REMARKS, "that are not comparable", page);
     for remark in remarks.iter().take(MOST_REMARKS) {
         page.item("not mapped", Tone::Doubt, remark);
     }
