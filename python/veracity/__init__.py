@@ -20,6 +20,7 @@ from veracity.errors import (
     InputError,
     ProofError,
     TraceError,
+    TransformError,
     VeracityError,
 )
 from veracity.inference import InferenceManager
@@ -55,6 +56,7 @@ __all__ = [
     "TemporalAxis",
     "TensorSemantics",
     "TraceError",
+    "TransformError",
     "VeracityError",
     "__version__",
     "annotate",

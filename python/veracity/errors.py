@@ -90,6 +90,10 @@ class ProofError(VeracityError, RuntimeError):
     """A bundle is not proved, or its proof cannot be used."""
 
 
+class TransformError(VeracityError, ValueError):
+    """A graph cannot be transformed, or a transformation not be undone, composed or signed."""
+
+
 _KINDS_BY_NUMBER: dict[int, type[VeracityError]] = {
     1: BundleNotFoundError,
     209: BundleNotFoundError,
@@ -113,6 +117,7 @@ _KINDS_BY_HUNDRED: dict[int, type[VeracityError]] = {
     10: ExportError,
     11: ProofError,
     12: CompareError,
+    13: TransformError,
 }
 
 

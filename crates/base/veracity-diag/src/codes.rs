@@ -231,6 +231,24 @@ codes! {
     1235 PROGRAM_MISSING "a bundle holds no program of a node to compare its model with";
     1236 NODE_UNKNOWN "a bundle has no node of this name";
     1237 NODE_DRIFTS "operator by operator, a model is not what was recorded";
+
+    1301 TRANSFORMATION_INVALID "something is not a transformation, or returned no graph module";
+    1302 SIGNATURE_UNDEFINED "a parameter of a transformation has no stable value to sign";
+    1303 MARK_MISSING "a node does not have the mark that is to be taken off";
+    1304 MARKS_UNPLACED "the marks of a reloaded graph do not fit its nodes";
+    1305 BATCH_NORM_TRAINING "a batch norm in training mode cannot be folded";
+    1306 MATCH_DECLINED "a match was left alone because a precondition does not hold";
+    1307 NOT_REVERSIBLE_NOW "a transformation cannot be undone, as the graph was changed since";
+    1308 GRAPH_UNUSABLE "a model cannot be traced, or does not run on the given inputs";
+    1309 TRANSFORMATION_FAILED "a transformation raised an exception";
+    1310 TRANSFORMED_DIFFERS "a transformed graph does not compute what the original computes";
+    1311 CHANGE_UNMARKED "a transformation changed nodes that it did not mark";
+    1312 NOT_RESTORED "undoing a transformation did not give the original back";
+    1313 ORIGINAL_CHANGED "a transformation changed the model that its graph was traced from";
+    1314 NOTHING_CLAIMED "a transformation does not claim to keep the computation";
+    1315 TRACE_DIFFERS "a traced graph does not compute what its model computes";
+    1316 RANK_DIFFERS "a graph was transformed for inputs with another number of axes";
+    1317 NOTHING_TRANSFORMED "a transformation changed nothing, so that nothing is shown about it";
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use veracity_diag::Code;
 
-const SUBJECTS: [(&str, &str); 13] = [
+const SUBJECTS: [(&str, &str); 14] = [
     ("VER00", "Files"),
     ("VER01", "YAML"),
     ("VER02", "Containment and hashes"),
@@ -19,6 +19,7 @@ const SUBJECTS: [(&str, &str); 13] = [
     ("VER10", "Exporting"),
     ("VER11", "Proving"),
     ("VER12", "Drift"),
+    ("VER13", "Transforming"),
 ];
 
 fn page() -> String {
