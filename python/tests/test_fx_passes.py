@@ -152,6 +152,23 @@ def test_tied_weights_stay_tied(pass_: ReversibleTransformation) -> None:
     assert {one.node for one in pass_.declined(graph)} == {"q", "v"}
 
 
+def test_parameters_over_the_same_data_are_tied_too() -> None:
+    children = _three()
+    children["v"] = nn.Linear(8, 8)
+    children["v"].weight = nn.Parameter(children["q"].weight.data)
+    MergeLinears()(graph := traced(_Net(_sum, **children)))
+    assert {one.node for one in MergeLinears().declined(graph)} == {"q", "v"}
+
+
+def test_a_container_that_belongs_to_somebody_else_stays_as_it_is() -> None:
+    inner = nn.ModuleDict(_three())
+    graph = traced(_Net(_nested, inner=inner))
+    graph.add_submodule("inner", inner)
+    MergeLinears()(graph)
+    assert "inner.q-k-merged" in dict(graph.named_modules())
+    assert list(inner) == ["q", "k", "v"]
+
+
 def test_frozen_and_trained_layers_are_not_merged_with_each_other() -> None:
     children = {**_three(), "frozen": nn.Linear(8, 3).requires_grad_(False)}
 

@@ -24,6 +24,7 @@ from veracity.fx import (
     compose,
     validate,
 )
+from veracity.fx.judge import compare
 
 X = torch.rand(6, 8, generator=torch.Generator().manual_seed(1))  # never negative
 IMAGE = torch.rand(2, 3, 9, 9, generator=torch.Generator().manual_seed(2))
@@ -332,6 +333,28 @@ def test_a_model_that_disagrees_with_itself_blames_nobody() -> None:
     found = validate(FuseBiasInLinear(), model, X)
     assert (found.verdict, _codes(found)) == ("not_comparable", {"VER1109"})
     assert validate(FuseBiasInLinear(), model.eval(), X).verdict == "proved"
+
+
+def test_another_order_of_random_numbers_is_not_a_fault() -> None:
+    def edit(graph_module: GraphModule, node: Node) -> bool:
+        if node.target is not torch.rand_like:
+            return False
+        with graph_module.graph.inserting_before(node):
+            extra = graph_module.graph.call_function(torch.rand_like, node.args)
+        node.args = (extra,)
+        return True
+
+    found = validate(
+        _named(edit), _Function(lambda x: torch.rand_like(x) + x), X, require_marks=False
+    )
+    assert (found.verdict, _codes(found)) == ("not_comparable", {"VER1109"})
+
+
+@pytest.mark.parametrize("other", ["nan", "-inf", "1.0"])
+def test_an_infinity_is_only_equal_to_itself(other: str) -> None:
+    original = torch.tensor([1.0, float("inf")])
+    assert compare(original, original.clone()).verdict == "proved"
+    assert compare(original, torch.tensor([1.0, float(other)])).verdict == "disproved"
 
 
 def test_a_refusal_is_a_reason_and_not_a_proof() -> None:

@@ -60,21 +60,35 @@ def compare(
     """
     if (original.shape, original.dtype) != (candidate.shape, candidate.dtype):
         return _differs(f"{_form(candidate)} instead of {_form(original)}")
+    if original.device != candidate.device:
+        return _differs(f"is on {candidate.device} instead of {original.device}")
     if not original.numel():
         return Difference("proved", 0.0, 0.0, 0.0)  # same type, same shape, nothing in it
     if not original.dtype.is_floating_point:
         return _exact(original, candidate)
+    scale = float(original.detach().abs().max())
+    if math.isfinite(scale) and torch.equal(original, candidate):
+        return Difference("proved", 0.0, _allowed(original.dtype, scale, tolerance), scale)
     left, right = original.detach().double(), candidate.detach().double()
     shown = left.isfinite()
     if not torch.equal(shown, right.isfinite()):
         return _differs("one side alone is not finite")
     if not finite:
         return Difference("proved", 0.0, 0.0, 0.0)
-    if not torch.equal(left[left.isinf()], right[left.isinf()]):
+    if not torch.equal(
+        left.nan_to_num(0.0, 1.0, -1.0)[~shown], right.nan_to_num(0.0, 1.0, -1.0)[~shown]
+    ):
         return _differs("infinities differ in sign, or one is NaN")
     if not shown.any():
         return Difference("not_comparable", 0.0, 0.0, 0.0, "no value of the original is finite")
     return _judged(original.dtype, left, right, shown, tolerance, noise, float64)
+
+
+def _allowed(dtype: torch.dtype, scale: float, tolerance: float | None) -> float:
+    if tolerance is not None:
+        return tolerance
+    found = torch.finfo(dtype)
+    return _UNITS[dtype.itemsize] * found.eps / 2 * scale + found.tiny
 
 
 def _judged(
@@ -89,10 +103,7 @@ def _judged(
     largest = _largest(left, right, shown)
     scale = float(left[shown].abs().max())
     unit = torch.finfo(dtype).eps / 2
-    allowed = _UNITS[dtype.itemsize] * unit * scale + torch.finfo(dtype).tiny
-    if tolerance is not None:
-        allowed = tolerance
-    allowed += noise
+    allowed = _allowed(dtype, scale, tolerance) + noise
     if largest > allowed and tolerance is None and _excused(left, right, shown, float64(), unit):
         allowed = largest
     return _verdict(largest, allowed, scale)
