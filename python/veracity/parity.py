@@ -310,6 +310,7 @@ def parity(
     *,
     node: str | None = None,
     onnx: str | os.PathLike[str] | None = None,
+    against: Any = "onnx",
     tolerance: float = 1e-4,
     budget: float = 64.0,
     tolerances: str | os.PathLike[str] | None = None,
@@ -331,6 +332,8 @@ def parity(
         node: The node of a bundle.
         onnx: A file that torch's exporter (`dynamo=True`) made of this module. By default a fresh
             export.
+        against: What the module is compared with: `"onnx"`, or call by call `"program"`, the
+            program that torch exports, an `ExportedProgram` or the path of a `.pt2` file.
         tolerance: Absolute bound of the accumulated error, for `drift_origin`.
         budget: Most that an operator may introduce, in units in the last place of its largest
             value; half precision gets an eighth.
@@ -346,7 +349,7 @@ def parity(
         name: Name of the model in reports; by default that of its class.
     """
     if isinstance(model, str | os.PathLike):
-        if node is None or onnx is not None or args != () or kwargs:
+        if node is None or onnx is not None or args != () or kwargs or against != "onnx":
             message = "a bundle is compared by `node` alone, on what was recorded"
             raise refuse("VER0707", message, location=os.fspath(model))
         from veracity.drift.node import parity_of_bundle
@@ -369,6 +372,13 @@ def parity(
     if not (budget > 0 and math.isfinite(budget) and tolerance >= 0 and math.isfinite(tolerance)):
         raise refuse("VER0803", "tolerance and budget must be finite; a budget is above 0")
     positional = args if isinstance(args, tuple) else tuple(args) if type(args) is list else (args,)
+    if against != "onnx":
+        if onnx is not None or repro is not None or engine != "auto":
+            message = "a program is run by torch: `onnx`, `repro` and `engine` say nothing about it"
+            raise refuse("VER1238", message)
+        return _against_program(
+            model, positional, dict(kwargs or {}), against, name, float(budget), tolerance, float64
+        )
     looked_into = _EXPLAINED_ROWS if causes is True else max(0, int(causes))
     comparison = Comparison(model, positional, dict(kwargs or {}), onnx, causes=looked_into > 0)
     report = comparison.run(
@@ -383,6 +393,31 @@ def parity(
         float64=float64,
         causes=looked_into,
         repro=repro,
+    )
+    return ParityResult(report)
+
+
+def _against_program(
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    against: Any,
+    name: str | None,
+    units: float,
+    tolerance: float,
+    float64: bool,
+) -> ParityResult:
+    from veracity.drift.eager import EagerComparison
+
+    comparison = EagerComparison(model, args, kwargs, against)
+    is_file = isinstance(against, str | os.PathLike) and against != "program"
+    candidate = os.fspath(against) if is_file else "its exported program"
+    report = comparison.run(
+        name=name or type(model).__name__,
+        candidate=candidate,
+        units=units,
+        tolerance=float(tolerance),
+        float64=float64,
     )
     return ParityResult(report)
 

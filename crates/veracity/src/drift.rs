@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use veracity_diag::Result;
 pub use veracity_drift::causes::{EXPLAINED_ROWS, Evidence, Needs, Original, Side, explain, needs};
-pub use veracity_drift::{Budget, DriftOptions, Values, against_float64, drift, held, repro};
+pub use veracity_drift::{
+    Budget, DriftOptions, Ledger, Place, Values, against_float64, drift, held, repro, source_line,
+};
 use veracity_engine::{Engine, ModelFormat};
 use veracity_onnx::Model;
 use veracity_results::{DriftReport, ReproRun};

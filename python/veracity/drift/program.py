@@ -7,7 +7,8 @@ first: as one operation its inside could not be compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,16 +41,31 @@ def export(
     model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, open_attention: bool
 ) -> Program:
     """Export a module; `open_attention` takes scaled_dot_product_attention apart first."""
-    try:
+    with _exporting(model):
         with quiet([]), torch.no_grad():
             exported = torch.export.export(model, args, dict(kwargs), strict=False)
             if open_attention and _uses_attention(exported):
                 exported = _with_open_attention(exported)
-            _refuse_random(exported)
+            refuse_random(exported)
             with kept_tables():
                 made = torch.onnx.export(
                     exported, dynamo=True, verbose=False, optimize=True, opset_version=_OPSET
                 )
+    if made is None:  # torch's types allow it
+        raise refuse("VER1001", "torch.onnx.export gave no program")
+    return Program(made.exported_program, made.model)
+
+
+def export_program(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Export a module as a program and leave that as it is."""
+    with _exporting(model), quiet([]), torch.no_grad():
+        return torch.export.export(model, args, dict(kwargs), strict=False)
+
+
+@contextmanager
+def _exporting(model: nn.Module) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:  # any: exporters raise whatever they meet
         if hasattr(error, "diagnostics"):
             raise
@@ -58,9 +74,6 @@ def export(
             f"torch cannot export {type(model).__name__}",
             hints=(str(error).strip().split("\n", 1)[0],),
         ) from error
-    if made is None:  # torch's types allow it
-        raise refuse("VER1001", "torch.onnx.export gave no program")
-    return Program(made.exported_program, made.model)
 
 
 def tensor_nodes(exported: Any) -> list[fx.Node]:
@@ -105,7 +118,7 @@ def _with_open_attention(exported: Any) -> Any:
     return exported.run_decompositions({_ATTENTION: _attention})
 
 
-def _refuse_random(exported: Any) -> None:
+def refuse_random(exported: Any) -> None:
     """Two runs of a program that draws random numbers differ without anybody being wrong."""
     for node in exported.graph.nodes:
         tags = getattr(node.target, "tags", ())

@@ -61,7 +61,7 @@ def eager_outputs(
     model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[Tensor]:
     """Return the tensors that the module itself gives. It is left as it was."""
-    with _unchanged(model), torch.no_grad():
+    with unchanged(model), torch.no_grad():
         # Arguments may be written to.
         args, kwargs = tree_map(_own, (args, dict(kwargs)))
         found = tree_leaves(model(*args, **kwargs))
@@ -77,7 +77,8 @@ def own_arguments(
 
 
 @contextmanager
-def _unchanged(model: nn.Module) -> Iterator[None]:
+def unchanged(model: nn.Module) -> Iterator[None]:
+    """Leave buffers and random numbers as they were."""
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.random.fork_rng(devices=[]):
         yield

@@ -231,6 +231,7 @@ codes! {
     1235 PROGRAM_MISSING "a bundle holds no program of a node to compare its model with";
     1236 NODE_UNKNOWN "a bundle has no node of this name";
     1237 NODE_DRIFTS "operator by operator, a model is not what was recorded";
+    1238 AGAINST_INVALID "what a module is to be compared against cannot be used";
 
     1301 TRANSFORMATION_INVALID "something is not a transformation, or returned no graph module";
     1302 SIGNATURE_UNDEFINED "a parameter of a transformation has no stable value to sign";

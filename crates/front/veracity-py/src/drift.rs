@@ -191,7 +191,7 @@ pub(crate) fn rerun(
     to_json(&found).or_raise(py)
 }
 
-fn to_json(value: &impl serde::Serialize) -> veracity::Result<String> {
+pub(crate) fn to_json(value: &impl serde::Serialize) -> veracity::Result<String> {
     serde_json::to_string(value).map_err(|error| invalid(error.to_string()))
 }
 

@@ -6,6 +6,7 @@ mod drift;
 mod drift_report;
 mod errors;
 mod input;
+mod ledger;
 mod options;
 mod output;
 mod pipeline;
@@ -21,6 +22,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<drift::Parity>()?;
+    module.add_class::<ledger::Ledger>()?;
     drift_report::add_to(module)?;
     module.add_class::<pipeline::Pipeline>()?;
     module.add_class::<proof::Proof>()?;

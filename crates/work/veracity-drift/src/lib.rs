@@ -15,6 +15,7 @@ mod careful;
 pub mod causes;
 mod convert;
 mod file;
+mod ledger;
 mod origin;
 mod pair;
 mod pairing;
@@ -31,8 +32,9 @@ mod wide;
 
 pub use baseline::{read_report, worse_than};
 pub use budget::Budget;
+pub use ledger::{Ledger, Place};
 pub use pair::{Inputs, Pursuit, Side, pair};
-pub use provenance::{Provenance, provenance};
+pub use provenance::{Provenance, provenance, source_line};
 pub use rows::{DriftOptions, drift};
 pub use rules::{Allowance, Rule, Rules};
 pub use values::{Values, held};

@@ -45,8 +45,8 @@ fn items(list: &str) -> Vec<String> {
     inside.split(", ").map(|item| item.trim_matches(['\'', '"']).to_owned()).collect()
 }
 
-/// The innermost frame that is not torch's own.
-fn source_line(trace: &str) -> String {
+/// The innermost frame of a stack trace of Python that is not torch's own, `file:line`.
+pub fn source_line(trace: &str) -> String {
     let frames = trace.lines().filter_map(frame);
     let own = |(file, _): &(String, String)| file.contains("/torch/") || file.contains("\\torch\\");
     let frames: Vec<(String, String)> = frames.collect();

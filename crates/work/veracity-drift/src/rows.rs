@@ -24,7 +24,7 @@ use crate::values::{Values, view};
 pub(crate) const GIVEN: &str = "veracity:given:";
 
 /// Errors of a value that could not be computed.
-const NOT_THERE: ErrorFigures =
+pub(crate) const NOT_THERE: ErrorFigures =
     ErrorFigures { max_abs: f64::INFINITY, mean_abs: f64::INFINITY, mismatching: 0 };
 
 /// How to compare.
@@ -311,15 +311,8 @@ pub(crate) fn report(
     options: &DriftOptions,
 ) -> DriftReport {
     let compared: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-    let first = |wrong: &dyn Fn(&DriftRow) -> bool| {
-        rows.iter().find(|row| wrong(row)).map(|row| row.name.clone())
-    };
-    let above = |row: &DriftRow| {
-        row.accumulated.max_abs > options.tolerance || row.accumulated.mismatching > 0
-    };
     let reasons = gaps(model, &compared);
-    let worst = rows.iter().map(|row| row.verdict).max().unwrap_or(Verdict::NotComparable);
-    let least = if reasons.is_empty() { Verdict::Proved } else { Verdict::NotComparable };
+    let Answer { verdict, origin, drift_origin } = answer(&rows, &reasons, options.tolerance);
     DriftReport {
         schema_version: DRIFT_SCHEMA_VERSION.to_owned(),
         model: options.model.clone(),
@@ -332,15 +325,38 @@ pub(crate) fn report(
             device: options.session.device.to_string(),
         },
         graph: graph(model),
-        verdict: worst.max(least),
-        origin: first(&|row| row.verdict == Verdict::Disproved),
-        drift_origin: first(&above),
+        verdict,
+        origin,
+        drift_origin,
         tolerance: options.tolerance,
         unmapped: unmapped(nodes, &model.body_values(), &compared),
         program: Vec::new(),
         notes: Vec::new(),
         reasons,
         rows,
+    }
+}
+
+/// What rows say together.
+pub(crate) struct Answer {
+    pub(crate) verdict: Verdict,
+    pub(crate) origin: Option<String>,
+    pub(crate) drift_origin: Option<String>,
+}
+
+/// The worst verdict, which a reason keeps from being a proof, and the first rows that are off.
+pub(crate) fn answer(rows: &[DriftRow], reasons: &[Diagnostic], tolerance: f64) -> Answer {
+    let first = |wrong: &dyn Fn(&DriftRow) -> bool| {
+        rows.iter().find(|row| wrong(row)).map(|row| row.name.clone())
+    };
+    let above =
+        |row: &DriftRow| row.accumulated.max_abs > tolerance || row.accumulated.mismatching > 0;
+    let worst = rows.iter().map(|row| row.verdict).max().unwrap_or(Verdict::NotComparable);
+    let least = if reasons.is_empty() { Verdict::Proved } else { Verdict::NotComparable };
+    Answer {
+        verdict: worst.max(least),
+        origin: first(&|row| row.verdict == Verdict::Disproved),
+        drift_origin: first(&above),
     }
 }
 
