@@ -238,6 +238,9 @@ class _Result:
     def to_markdown(self) -> str:
         return "# A page"
 
+    def to_json(self) -> str:
+        return "{}"
+
 
 @pytest.mark.parametrize(("worse", "expected"), [([], 0), (["conv1 is worse"], 1)])
 def test_other_files_are_asked_of_the_result(
@@ -270,9 +273,9 @@ def test_options_reach_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     code = command.main(["nets:triple", "--no-float64", *arguments.split(), *files.split()])
     assert code == 130
     assert seen == {
-        "onnx": None, "name": "Encoder", "tolerance": 1e-6, "budget": 8.0, "memory": "1MB",
-        "threads": 2, "engine": "embedded", "float64": False, "tolerances": "t.toml",
-        "repro": "fault",
+        "onnx": None, "against": "onnx", "name": "Encoder", "tolerance": 1e-6, "budget": 8.0,
+        "memory": "1MB", "threads": 2, "engine": "embedded", "float64": False,
+        "tolerances": "t.toml", "repro": "fault",
     }  # fmt: skip
 
 

@@ -14,14 +14,17 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from veracity.errors import Diagnostic, VeracityError, refuse
 
+if TYPE_CHECKING:
+    from veracity.parity import ParityResult
+
 _EXIT_CODES = {"proved": 0, "disproved": 1, "not_comparable": 3}
 _COULD_NOT_RUN = 2
+_DEFAULT_AGAINST = "onnx"
 #: As shells have it for a process that was interrupted.
 _INTERRUPTED = 130
 
@@ -57,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--input-shape", type=_shape, action="append")
     for option in ("onnx", "weights", "tolerances", "report-base", "save", "html", "repro"):
         parser.add_argument(f"--{option}")
+    parser.add_argument("--against", default=_DEFAULT_AGAINST)
     parser.add_argument("--baseline")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     parser.add_argument("--budget", type=float, default=64.0)
@@ -103,7 +107,7 @@ def _check_files(given: argparse.Namespace) -> None:
             raise refuse("VER0001", "there is no such file", location=str(path))
 
 
-def _compared(given: argparse.Namespace) -> Any:
+def _compared(given: argparse.Namespace) -> ParityResult:
     if _is_bundle(given):
         from veracity.drift import node
 
@@ -117,7 +121,13 @@ def _compared(given: argparse.Namespace) -> Any:
     for note in () if given.quiet else found.notes:
         print(f"note: {note}", file=sys.stderr)
     return parity(
-        found.model, found.args, found.kwargs, onnx=given.onnx, name=found.name, **_options(given)
+        found.model,
+        found.args,
+        found.kwargs,
+        onnx=given.onnx,
+        against=given.against,
+        name=found.name,
+        **_options(given),
     )
 
 
@@ -127,8 +137,8 @@ def _is_bundle(given: argparse.Namespace) -> bool:
             message, hint = "a bundle has several nodes", "name one with `--node`"
             raise refuse("VER0005", message, location=given.target, hints=(hint,))
         return False
-    for option in ("onnx", "weights", "input_shape"):
-        if getattr(given, option) is not None:
+    for option in ("onnx", "weights", "input_shape", "against"):
+        if getattr(given, option) not in (None, _DEFAULT_AGAINST):
             message = f"a bundle has its own models and samples: --{option.replace('_', '-')}"
             raise refuse("VER0005", message, location=given.target)
     return True
@@ -151,16 +161,16 @@ def _options(given: argparse.Namespace) -> dict[str, Any]:
 # What is made of a result
 
 
-def _write(given: argparse.Namespace, result: Any) -> None:
+def _write(given: argparse.Namespace, result: ParityResult) -> None:
     if given.save is not None:
         _save(result, Path(given.save))
     if given.html is not None:
-        _html(result, Path(given.html))
+        result.to_html(Path(given.html))
     if given.report_base is not None:
-        _reports(result, Path(given.report_base))
+        result.write_reports(Path(given.report_base))
 
 
-def _save(result: Any, path: Path) -> None:
+def _save(result: ParityResult, path: Path) -> None:
     try:
         path.write_text(result.to_json() + "\n", encoding="utf-8")
     except OSError as error:
@@ -168,36 +178,19 @@ def _save(result: Any, path: Path) -> None:
         raise refuse("VER0003", message, location=str(path)) from error
 
 
-def _html(result: Any, path: Path) -> None:
-    result.to_html(path)
-
-
-def _reports(result: Any, base: Path) -> None:
-    result.write_reports(base)
-
-
 def _worse(baseline: str | None, result: Any) -> list[str] | None:
     """Return what is worse than in an earlier result; `None` when there is no earlier one."""
     return None if baseline is None else [str(found) for found in result.worse_than(baseline)]
 
 
-def _answer(form: str, result: Any) -> None:
-    writers: dict[str, Callable[[Any], str]] = {"table": str, "json": _json, "md": _markdown}
-    text = writers[form](result)
+def _answer(form: str, result: ParityResult) -> None:
+    text = {"table": result.__str__, "json": result.to_json, "md": result.to_markdown}[form]()
     try:
         print(text, flush=True)
     except BrokenPipeError:
         # A reader that has seen enough and left does not change what the answer is; Python would
         # try again when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _json(result: Any) -> str:
-    return str(result.to_json())
-
-
-def _markdown(result: Any) -> str:
-    return str(result.to_markdown())
 
 
 if __name__ == "__main__":

@@ -43,7 +43,30 @@ def _served(exported: Any, verdicts: Mapping[str, str]) -> dict[fx.Node, list[st
     served: dict[fx.Node, list[str]] = {}
     for node in reversed(exported.graph.nodes):
         found: dict[str, None] = {}
-        for user in node.users:
+        for user in [*node.users, *_readers(node, served)]:
             found.update(dict.fromkeys([user.name] if user.name in verdicts else served[user]))
         served[node] = list(found)
     return served
+
+
+def _readers(node: fx.Node, behind: Mapping[fx.Node, list[str]]) -> list[fx.Node]:
+    """Return the nodes behind one that writes in place, which read what it wrote by another name.
+
+    Views are followed to what they show; `behind` has the nodes that come later.
+    """
+    found: list[fx.Node] = []
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return found
+    while _shows_first_argument(node):
+        node = node.args[0]  # type: ignore[assignment]  # just asked
+        found += [user for user in node.users if user in behind]
+    return found
+
+
+def _shows_first_argument(node: fx.Node) -> bool:
+    """Whether a node gives its first argument, or a view of it."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.arguments or not node.args:
+        return False
+    return isinstance(node.args[0], fx.Node) and schema.arguments[0].alias_info is not None

@@ -55,6 +55,9 @@ class EagerComparison:
         self._exported = _program(model, args, kwargs, against)
         refuse_random(self._exported)
         self._kinds = [spec.kind.name for spec in self._exported.graph_signature.input_specs]
+        # Weights belong to the user's module: nothing is written there.
+        held = [*self._exported.state_dict.values(), *self._exported.constants.values()]
+        self._held = {_pointer(each) for each in held if isinstance(each, Tensor)}
         self._reasons: list[dict[str, Any]] = []
         self._notes = [_BETWEEN]
         self._unmapped: list[dict[str, str]] = []
@@ -189,7 +192,7 @@ class EagerComparison:
         """Write a value where the program holds it, so that its views have it too."""
         target = values[node]
         is_like = target.shape == value.shape and target.dtype == value.dtype
-        if is_like and _pointer(target) not in self._state_pointers():
+        if is_like and _pointer(target) not in self._held:
             try:
                 target.copy_(value)
             except RuntimeError:  # elements that share memory
@@ -197,11 +200,6 @@ class EagerComparison:
             else:
                 return
         values[node] = value.clone()
-
-    def _state_pointers(self) -> set[int]:
-        """Weights belong to the user's module: nothing is written there."""
-        held = [*self._exported.state_dict.values(), *self._exported.constants.values()]
-        return {_pointer(each) for each in held if isinstance(each, Tensor)}
 
     def _judge_outputs(self, outputs: list[Any]) -> None:
         found = self._found_outputs(outputs)
@@ -356,19 +354,12 @@ def _check_arguments(exported: Any, args: tuple[Any, ...], kwargs: Mapping[str, 
     held = state_names(exported)
     for node, value in zip(placeholders, flat, strict=True):
         made_for = node.meta.get("val")
-        if node.name not in held and isinstance(value, Tensor) and isinstance(made_for, Tensor):
-            _check_argument(node.name, value, made_for)
-
-
-def _check_argument(name: str, value: Tensor, made_for: Tensor) -> None:
-    fits = value.dtype == made_for.dtype and value.dim() == made_for.dim()
-    sizes = zip(value.shape, made_for.shape, strict=False)
-    # Sizes that may vary are no integers.
-    if not fits or any(type(size) is int and size != given for given, size in sizes):
-        message = f"the program was made for another '{name}'"
-        theirs = f"{made_for.dtype} {[str(size) for size in made_for.shape]}"
-        hint = f"it takes {theirs}, and is given {value.dtype} {list(value.shape)}"
-        raise refuse("VER1238", message, hints=(hint,))
+        is_given = node.name not in held and isinstance(made_for, Tensor)
+        # Sizes are checked by torch, types are not.
+        if is_given and isinstance(value, Tensor) and value.dtype != made_for.dtype:
+            message = f"the program was made for another '{node.name}'"
+            hint = f"it takes {made_for.dtype}, and is given {value.dtype}"
+            raise refuse("VER1238", message, hints=(hint,))
 
 
 # Values

@@ -41,16 +41,15 @@ def export(
     model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, open_attention: bool
 ) -> Program:
     """Export a module; `open_attention` takes scaled_dot_product_attention apart first."""
-    with _exporting(model):
-        with quiet([]), torch.no_grad():
-            exported = torch.export.export(model, args, dict(kwargs), strict=False)
-            if open_attention and _uses_attention(exported):
-                exported = _with_open_attention(exported)
-            refuse_random(exported)
-            with kept_tables():
-                made = torch.onnx.export(
-                    exported, dynamo=True, verbose=False, optimize=True, opset_version=_OPSET
-                )
+    with _exporting(model), quiet([]), torch.no_grad():
+        exported = torch.export.export(model, args, dict(kwargs), strict=False)
+        if open_attention and _uses_attention(exported):
+            exported = _with_open_attention(exported)
+        refuse_random(exported)
+        with kept_tables():
+            made = torch.onnx.export(
+                exported, dynamo=True, verbose=False, optimize=True, opset_version=_OPSET
+            )
     if made is None:  # torch's types allow it
         raise refuse("VER1001", "torch.onnx.export gave no program")
     return Program(made.exported_program, made.model)

@@ -29,7 +29,8 @@ the exit code tells what got worse since then, and only that.
 Examples:
   veracity parity zoo:resnet18
   veracity parity policy.train:make_policy --weights last.pt --html drift.html
-  veracity parity nets.py:Encoder --input-shape 1,3,64,64 --onnx encoder.onnx")]
+  veracity parity nets.py:Encoder --input-shape 1,3,64,64 --onnx encoder.onnx
+  veracity parity nets.py:Encoder --input-shape 1,3,64,64 --against program")]
 pub(crate) struct ParityArgs {
     /// What to compare; see below
     pub(crate) target: String,
@@ -45,6 +46,10 @@ pub(crate) struct ParityArgs {
     /// An export of the module that exists already; by default a fresh one
     #[arg(long, value_name = "FILE")]
     pub(crate) onnx: Option<PathBuf>,
+    /// What to compare the module with: `onnx`, `program` (the program that torch exports) or a
+    /// `.pt2` file
+    #[arg(long, value_name = "WHAT", default_value = "onnx")]
+    pub(crate) against: String,
     /// Weights to load into the module: a `state_dict` or `.safetensors`
     #[arg(long, value_name = "FILE")]
     pub(crate) weights: Option<PathBuf>,

@@ -80,6 +80,7 @@ fn forwarded(arguments: &ParityArgs) -> Vec<OsString> {
     option("memory", &arguments.memory);
     option("threads", &arguments.threads.to_string());
     option("engine", &arguments.engine);
+    option("against", &arguments.against);
     let format = arguments.format.to_possible_value();
     option("format", &format.map_or_else(String::new, |format| format.get_name().to_owned()));
     for shape in &arguments.input_shape {
@@ -154,7 +155,7 @@ mod tests {
     fn every_argument_arrives_as_one_word() {
         let words = "veracity parity -- -odd:name";
         let given = "--seed 7 --tolerance 1e-6 --budget 8 --memory 1GB --threads 2 --engine ort \
-             --format md --input-shape 1,3 --input-shape 2 --onnx a.onnx --weights w.pt \
+             --against program --format md --input-shape 1,3 --input-shape 2 --onnx a.onnx --weights w.pt \
              --tolerances t.toml --baseline b.json --save s.json --html h.html --report-base r \
              --repro d --node n --no-float64";
         let words = words.replace("--", &format!("{given} --"));
@@ -164,7 +165,7 @@ mod tests {
         let found: Vec<_> = forwarded(&arguments);
         let found: Vec<_> = found.iter().map(|word| word.to_str().unwrap()).collect();
         let expected = "--seed=7 --tolerance=1e-6 --budget=8e0 --memory=1GB --threads=2 \
-             --engine=ort --format=md --input-shape=1,3 --input-shape=2 --onnx=a.onnx \
+             --engine=ort --against=program --format=md --input-shape=1,3 --input-shape=2 --onnx=a.onnx \
              --weights=w.pt --tolerances=t.toml --baseline=b.json --save=s.json --html=h.html \
              --report-base=r --repro=d --node=n --no-float64 -- -odd:name";
         assert_eq!(found.join(" "), expected.split_whitespace().collect::<Vec<_>>().join(" "));
