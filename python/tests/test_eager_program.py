@@ -86,17 +86,56 @@ class _Aliased(nn.Module):
         return {"last": self.last(half), "pair": (wide, again, self.same(again))}
 
 
+class _Stateful(nn.Module):
+    """A call that reads what an earlier one wrote; arguments by name, outputs in a dict."""
+
+    class Cell(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("state", torch.zeros(4))
+
+        def forward(self, x: Tensor, *, options: dict[str, Tensor]) -> dict[str, Tensor]:
+            self.state.copy_(self.state * 0.5 + x.mean(0))
+            return {"sum": x + self.state, "scaled": x * options["scale"]}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.layer = self.Cell(), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        first = self.cell(x, options={"scale": x.abs()})
+        second = self.cell(self.layer(first["sum"]), options={"scale": first["scaled"]})
+        return second["sum"] - second["scaled"]
+
+
+class _Spectrum(nn.Module):
+    """Complex numbers between two modules."""
+
+    class Transform(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.fft.fft(x)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.transform = nn.Linear(4, 4), self.Transform()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.transform(self.layer(x)).abs()
+
+
 @pytest.mark.parametrize(
     ("model", "args"),
     [
         (_Aliased(), normal(3, 4)),
+        (_Stateful(), normal(3, 4)),
+        (_Spectrum(), normal(3, 4)),
         (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), normal(1, 3, 8)),
         (nn.Sequential(nn.Conv1d(2, 3, 3), nn.GroupNorm(1, 3), nn.GELU()).half(),
          normal(1, 2, 9).half()),
         (nn.Linear(4, 4).double(), normal(2, 4).double()),
         (nn.Bilinear(4, 4, 3), (normal(2, 4), normal(2, 4, seed=2))),
     ],
-    ids=["in place", "fast path", "fp16", "float64", "two of a shape"],
+    ids=["in place", "stateful", "complex", "fast path", "fp16", "float64", "two of a shape"],
 )  # fmt: skip
 def test_no_false_alarm(model: nn.Module, args: Any) -> None:
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -122,11 +161,27 @@ def test_programs_of_a_file_are_proved(tmp_path: Path) -> None:
     assert [row.module for row in result.rows if row.module] == ["att", "norm", "up", "down"]
 
 
-def test_functional_programs_are_proved() -> None:
-    model, args = network("cnn"), NETWORKS["cnn"][1]
+@pytest.mark.parametrize(
+    ("model", "args", "calls"),
+    [
+        (network("cnn"), NETWORKS["cnn"][1], ["ReLU"] * 2),
+        (_Stateful(), (normal(3, 4),), ["Cell"] * 4),
+    ],
+    ids=["cnn", "stateful"],
+)
+def test_functional_programs_are_proved(
+    model: nn.Module, args: tuple[Any, ...], calls: list[str]
+) -> None:
     result = parity(model, args, against=exported(model, args).run_decompositions())
     assert result.verdict == "proved", result
-    assert [row.op_type for row in result.rows].count("ReLU") == 2
+    assert [row.op_type for row in result.rows if row.op_type == calls[0]] == calls
+
+
+def test_programs_for_sizes_that_vary_are_proved() -> None:
+    model, sizes = network("wide"), ({0: torch.export.Dim.DYNAMIC},)
+    program = torch.export.export(model, (normal(3, 64),), dynamic_shapes=sizes, strict=False)
+    result = parity(model, normal(5, 64), against=program)
+    assert result.verdict == "proved" and result.rows[0].shape == (5, 64), result
 
 
 # Wrong programs
@@ -212,6 +267,25 @@ def test_an_exchange_of_outputs_is_found() -> None:
     result = parity(model, args, against=program, float64=False)
     assert result.verdict == "disproved" and result.origin is not None
     assert "(output 1)" in result.origin.name, result
+
+
+def test_an_exchange_inside_of_a_module_is_found_where_it_is_used() -> None:
+    class Pair(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+            return (y * 2, x * 3) if torch.compiler.is_exporting() else (x * 3, y * 2)
+
+    class Uses(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.pair, self.layer = Pair(), nn.Linear(4, 4)
+
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            left, right = self.pair(x, y)
+            return self.layer(left) - right
+
+    result = parity(Uses().eval(), (normal(3, 4), normal(3, 4, seed=2)), against="program")
+    assert result.verdict == "disproved" and result.origin is not None
+    assert "(given to layer)" in result.origin.name and result.origin.module == "pair"
 
 
 def test_a_program_that_breaks_is_disproved() -> None:

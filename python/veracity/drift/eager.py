@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_map
 from veracity import _native
 from veracity.drift import coverage, reference
 from veracity.drift.calls import Call, Part, module_path, parts, record, same, state_names
-from veracity.drift.program import export_program, refuse_random, user_inputs
+from veracity.drift.program import export_program, refuse_random, user_inputs, user_outputs
 from veracity.errors import refuse
 from veracity.export.backends.contract import quiet
 
@@ -96,14 +96,13 @@ class EagerComparison:
         runner = _Runner(self._exported.graph_module, self._parts, before, after)
         try:
             with torch.no_grad():
-                end(list(runner.run(*self._inputs())))
-        except (RuntimeError, TypeError, ValueError, IndexError) as error:
-            if hasattr(error, "diagnostics"):
-                raise
-            first_line = str(error).strip().split("\n", 1)[0]
-            message = f"the program cannot be run at '{runner.at}': {first_line}"
+                outputs = list(runner.run(*self._inputs()))
+        except _BrokenProgramError as error:
+            message = f"the program cannot be run at '{error.node}': {error.why}"
             if message not in [reason["message"] for reason in self._reasons]:
                 self._reasons.append(_reason("VER1005", message))
+        else:
+            end(outputs)
 
     def _inputs(self) -> list[Any]:
         """Return what the program reads; only weights are not copied: it may write to the rest."""
@@ -135,7 +134,7 @@ class EagerComparison:
             id(mine): wide
             for some, others in zip(ours, theirs, strict=True)
             for mine, wide in zip(some, others, strict=False)
-            if wide.dtype == torch.float64 and wide.shape == mine.shape
+            if wide.dtype in (torch.float64, torch.complex128) and wide.shape == mine.shape
         }
 
     # The program on what eager mode has
@@ -235,15 +234,17 @@ class EagerComparison:
     def _arrived(self, is_before: bool) -> _Stop:
         def look(part: Part, values: dict[fx.Node, Any]) -> None:
             for mark in self._marks.get((id(part), is_before), ()):
-                self._ledger.accumulated(
-                    mark.row, mark.reference, _plain(values[mark.node]), mark.wide
-                )
+                self._arrives(mark, values[mark.node])
 
         return look
 
     def _outputs_arrived(self, outputs: list[Any]) -> None:
         for position, mark in self._output_marks:
-            self._ledger.accumulated(mark.row, mark.reference, _plain(outputs[position]), mark.wide)
+            self._arrives(mark, outputs[position])
+
+    def _arrives(self, mark: _Mark, value: Tensor) -> None:
+        wide = None if mark.wide is None else _plain(mark.wide)
+        self._ledger.accumulated(mark.row, _plain(mark.reference), _plain(value), wide)
 
     # What was found
 
@@ -264,25 +265,33 @@ class EagerComparison:
         self._marks.setdefault(place, []).append(mark)
 
     def _report(self) -> dict[str, Any]:
-        specs = self._exported.graph_signature.output_specs
         report: dict[str, Any] = json.loads(
             self._ledger.json(
                 engine="torch",
                 version=torch.__version__,
                 device="cpu",
                 inputs=user_inputs(self._exported),
-                outputs=[spec.arg.name for spec in specs if spec.kind.name == "USER_OUTPUT"],
+                outputs=user_outputs(self._exported),
             )
         )
         verdicts = {row["name"]: row["verdict"] for row in report["rows"]}
         report["program"] = coverage.program_values(self._exported, verdicts)
         report["unmapped"] = self._unmapped
         report["notes"] = self._notes
-        report["graph"]["leaves"] = sorted({call.path for call in self._calls})
+        report.setdefault("graph", {})["leaves"] = sorted({call.path for call in self._calls})
         if self._reasons:
             report["reasons"] = [*report.get("reasons", ()), *self._reasons]
             report["verdict"] = "disproved"
         return report
+
+
+class _BrokenProgramError(Exception):
+    """A node of a program cannot be computed."""
+
+    def __init__(self, node: str, error: Exception) -> None:
+        super().__init__(str(error))
+        self.node = node
+        self.why = str(error).strip().split("\n", 1)[0]
 
 
 class _Runner(fx.Interpreter):
@@ -298,13 +307,14 @@ class _Runner(fx.Interpreter):
             self._first.setdefault(part.nodes[0], []).append(part)
             self._last.setdefault(part.nodes[-1], []).append(part)
         self._before, self._after = before, after
-        self.at = ""
 
     def run_node(self, n: fx.Node) -> Any:
-        self.at = n.name
         for part in self._first.get(n, ()):
             self._before(part, self.env)
-        self.env[n] = super().run_node(n)
+        try:
+            self.env[n] = super().run_node(n)
+        except Exception as error:  # any: torch raises whatever it meets
+            raise _BrokenProgramError(n.name, error) from error
         for part in self._last.get(n, ()):
             self._after(part, self.env)
         return self.env[n]
@@ -405,7 +415,9 @@ def _tensors(calls: Iterable[Call]) -> list[list[Tensor]]:
 
 
 def _plain(value: Tensor) -> Tensor:
-    return value.detach().contiguous()
+    """Return a value as it is measured; complex numbers are pairs."""
+    pairs = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
+    return pairs.detach().contiguous()
 
 
 def _pointer(value: Tensor) -> int:
