@@ -9,6 +9,7 @@ written in place later does not reach the copies.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -84,7 +85,7 @@ def record(
     own_args, own_kwargs = reference.own_arguments(args, kwargs)
     with reference.unchanged(model), torch.no_grad(), _watched(model, calls):
         found = model(*own_args, **own_kwargs)
-    return calls, _copies(found)
+    return calls, _Copies().of(found)
 
 
 @contextmanager
@@ -92,6 +93,7 @@ def _watched(model: nn.Module, calls: list[Call]) -> Iterator[None]:
     paths = {id(module): path for path, module in model.named_modules()}
     counts: dict[int, int] = {}
     frames: list[_Frame] = []
+    copies = _Copies()
     kind: Any = nn.Module
     original, thread = kind.__call__, threading.get_ident()
 
@@ -103,14 +105,14 @@ def _watched(model: nn.Module, calls: list[Call]) -> Iterator[None]:
             # What was copied of a module around others is of no use.
             frames[-1].is_leaf, frames[-1].call = False, None
         number = counts[id(module)] = counts.get(id(module), -1) + 1
-        given = _copies((args, kwargs)) + _copies(list(module.buffers()))
+        given = copies.of((args, kwargs)) + copies.of(list(module.buffers()))
         frames.append(_Frame(Call(module, path, number, given)))
         try:
             result = original(module, *args, **kwargs)
         finally:
             frame = frames.pop()
         if frame.call is not None:
-            frame.call.gave = _copies(result)
+            frame.call.gave = copies.of(result)
             frame.call.is_passing = all(_passes(each, frame.call) for each in frame.call.gave)
             calls.append(frame.call)
         return result
@@ -132,9 +134,27 @@ def same(ours: Tensor, theirs: Tensor) -> bool:
     return ours.dtype == theirs.dtype and ours.shape == theirs.shape and torch.equal(ours, theirs)
 
 
-def _copies(tree: Any) -> list[Tensor]:
-    leaves = tree_leaves(tree)
-    return [leaf.detach().clone() for leaf in leaves if isinstance(leaf, Tensor)]
+class _Copies:
+    """Copies of tensors; one that has not changed since is not copied again.
+
+    Most calls are given what the call before gave: this halves what is held.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Tensor], Tensor]] = {}
+
+    def of(self, tree: Any) -> list[Tensor]:
+        """Return copies of the tensors in a structure, in its order."""
+        return [self._of(leaf) for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
+
+    def _of(self, value: Tensor) -> Tensor:
+        known = self._known.get(id(value))
+        # Another tensor may have got the number of one that is gone.
+        if known is not None and known[0]() is value and same(known[1], value):
+            return known[1]
+        found = value.detach().clone()
+        self._known[id(value)] = (weakref.ref(value), found)
+        return found
 
 
 # In a program
