@@ -8,6 +8,7 @@
 //! rounding at the cut is charged to nobody.
 
 mod bank;
+mod grid;
 mod inputs;
 mod pursuit;
 mod survey;

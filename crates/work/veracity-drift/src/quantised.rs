@@ -78,14 +78,19 @@ impl Step {
     }
 
     /// The scale of an element. `None` where there are more or fewer scales than places.
-    fn at(&self, index: usize, shape: &Shape) -> Option<f64> {
-        if let [scale] = self.scales[..] {
-            return Some(scale.abs());
+    pub(crate) fn at(&self, index: usize, shape: &Shape) -> Option<f64> {
+        self.place(&self.scales, index, shape).map(f64::abs)
+    }
+
+    /// What a list with one number, or one for each place of the axis, has for an element.
+    pub(crate) fn place(&self, list: &[f64], index: usize, shape: &Shape) -> Option<f64> {
+        if let [only] = *list {
+            return Some(only);
         }
         let dims = shape.dims();
         let inner: usize = dims.get(self.axis + 1..)?.iter().product();
         let places = *dims.get(self.axis)?;
-        (places == self.scales.len()).then(|| self.scales[index / inner % places].abs())
+        (places == list.len()).then(|| list[index / inner % places])
     }
 }
 

@@ -12,11 +12,15 @@ use veracity_onnx::Model;
 use veracity_results::{Cause, DriftReport, DriftRow, Verdict};
 
 use super::bank::Bank;
+use super::grid::Grid;
 use super::survey::Surveyed;
-use super::{Inputs, Side};
-use crate::causes::{self, Evidence, Original, explain_row, passed_over, unknown};
+use super::{Inputs, Side, Source};
+use crate::causes::{
+    self, Evidence, Original, explain_row, export_slice, passed_over, run_alone, unknown,
+};
+use crate::quantised::Step;
 use crate::repro;
-use crate::values::{Values, held};
+use crate::values::{Values, held, view};
 
 /// What to do about operators that are wrong.
 #[derive(Clone, Copy, Default)]
@@ -108,14 +112,43 @@ impl<'p, 'a> Scene<'p, 'a> {
     }
 
     fn cause(&self, row: &DriftRow, index: usize, pursuit: &Pursuit<'_>) -> Result<Cause> {
-        let within = row.introduced.max_abs <= row.budget && row.introduced.mismatching == 0;
-        if within && self.surveyed.has_steps(index) {
-            // Experiments go by one bound for all elements, which is that of the largest step.
-            let detail = "not looked into: each element has a bound of its own".to_owned();
-            return Ok(unknown(detail, Vec::new()));
-        }
         let found = self.found(index)?;
-        self.with_evidence(&found, pursuit, |evidence| explain_row(row, evidence))
+        self.with_evidence(&found, pursuit, |evidence| {
+            let Some((step, slack)) = self.surveyed.step(index) else {
+                return explain_row(row, evidence);
+            };
+            if let Some(cause) = self.cause_of_quantisation(row, index, evidence, (step, *slack)) {
+                return Ok(cause);
+            }
+            if row.introduced.max_abs <= row.budget && row.introduced.mismatching == 0 {
+                // Experiments go by one bound for all elements, which is that of the largest step.
+                let detail = "not looked into: each element has a bound of its own".to_owned();
+                return Ok(unknown(detail, Vec::new()));
+            }
+            explain_row(row, evidence)
+        })
+    }
+
+    /// Holds a dequantised value against the reference's value, quantised anew.
+    fn cause_of_quantisation(
+        &self,
+        row: &DriftRow,
+        index: usize,
+        evidence: &Evidence<'_>,
+        (step, slack): (&Step, f64),
+    ) -> Option<Cause> {
+        let pairing = &self.surveyed.pairings[index];
+        let nodes = self.candidate.0.nodes();
+        let grid = Grid::of(&self.candidate.0, &nodes[pairing.node], step)?;
+        let reference = view(evidence.references.get(&row.name)?).ok()?.to_tensor();
+        let slice = export_slice(row, evidence).ok()?;
+        let found = run_alone(&slice, reference.shape(), self.engine, &self.session).ok()?;
+        let found = view(&found).ok()?.to_tensor();
+        let weight = match &pairing.source {
+            Source::Constant(name, _) => Some(name.as_str()),
+            _ => None,
+        };
+        grid.cause(&reference, &found, slack, weight)
     }
 
     /// The values on which a row was measured.

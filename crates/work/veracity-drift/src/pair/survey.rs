@@ -238,9 +238,9 @@ impl Surveyed {
         computed_name(&self.pairings[index])
     }
 
-    /// Whether half a step of a quantisation may be lost in a value.
-    pub(super) fn has_steps(&self, index: usize) -> bool {
-        self.facts[index].step.is_some()
+    /// The step of a quantisation of which half may be lost in a value, and what more may be lost.
+    pub(super) fn step(&self, index: usize) -> Option<&(Step, f64)> {
+        self.facts[index].step.as_ref()
     }
 
     /// Bytes of a value on both sides.
