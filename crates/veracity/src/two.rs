@@ -314,3 +314,24 @@ fn place(path: &Path) -> Place {
 fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.display().to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_optimised_graph_has_of_its_own_is_the_optimisations_doing() {
+        for (kind, expected) in [
+            (CauseKind::OperatorMismatch, CauseKind::Fusion),
+            (CauseKind::WeightBitMismatch, CauseKind::Fusion),
+            (CauseKind::AttributeMismatch, CauseKind::Fusion),
+            (CauseKind::OpImplementation, CauseKind::OpImplementation),
+            (CauseKind::Unknown, CauseKind::Unknown),
+        ] {
+            let mut cause = Cause { kind, detail: "seen".to_owned(), ruled_out: Vec::new() };
+            blame_optimisation(&mut cause, OptimizationLevel::Extended);
+            assert_eq!(cause.kind, expected);
+            assert!(cause.detail.ends_with("seen"));
+        }
+    }
+}
