@@ -82,6 +82,7 @@ impl Parity {
     }
 
     /// Compares. `keep` holds the values of the export for `wide`.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     #[pyo3(signature = (*, name, reference, candidate, units, rules, tolerance, memory_bytes, engine, threads, keep, site_packages))]
     fn run(
@@ -114,7 +115,6 @@ impl Parity {
             tolerance,
             memory_bytes,
             session: SessionOptions { threads, ..defaults.session },
-            ..defaults
         };
         let parity = &mut self.parity;
         let report = py.detach(|| parity.run(&engines, &options, keep)).or_raise(py)?;

@@ -36,6 +36,7 @@ impl Ledger {
     }
 
     /// Adds a row; `place` has `name`, `op_type`, `node`, `module` and a `trace` of the stack.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
     #[pyo3(signature = (place, reference, candidate=None, problem=None))]
     fn introduced(
         &mut self,

@@ -130,6 +130,7 @@ impl ProofBuilder {
 
     /// Writes a bundle from a draft in JSON: runs it over time before anybody else can see it, sums
     /// up, and puts the proof into it. The builder is empty afterwards.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     #[pyo3(signature = (folder, draft_json, initial_values, *, facts_json, device, site_packages))]
     fn write_bundle(

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn tensor(values: &[f32]) -> Tensor {
-        Tensor::from_slice(Shape::new(&[values.len()]).unwrap(), values).unwrap()
+        Tensor::from_slice(Shape::new([values.len()]).unwrap(), values).unwrap()
     }
 
     fn judged(reference: &[f32], candidate: Option<&[f32]>) -> DriftReport {

@@ -127,7 +127,7 @@ pub(crate) fn file_of(name: &str) -> ModelSource {
 pub(crate) fn program_of(name: &str) -> Option<ModelSource> {
     let path = models().join(format!("{name}.pt2"));
     let found = path.is_file();
-    found.then(|| ModelSource { format: ModelFormat::Pt2, bytes: ModelBytes::File(path) })
+    found.then_some(ModelSource { format: ModelFormat::Pt2, bytes: ModelBytes::File(path) })
 }
 
 /// A module's bytes.
