@@ -373,8 +373,11 @@ def parity(
         raise refuse("VER0803", "tolerance and budget must be finite; a budget is above 0")
     positional = args if isinstance(args, tuple) else tuple(args) if type(args) is list else (args,)
     if against != "onnx":
-        if onnx is not None or repro is not None or engine != "auto":
-            message = "a program is run by torch: `onnx`, `repro` and `engine` say nothing about it"
+        given = {"onnx": onnx, "repro": repro, "tolerances": tolerances}
+        said = [option for option, value in given.items() if value is not None]
+        said += ["engine"] if engine != "auto" else []
+        if said:
+            message = f"a program is run by torch, call by call: `{said[0]}` says nothing about it"
             raise refuse("VER1238", message)
         return _against_program(
             model, positional, dict(kwargs or {}), against, name, float(budget), tolerance, float64
