@@ -1,6 +1,7 @@
 //! What can be asked, as types that are already checked.
 
 mod drift;
+mod findings;
 mod parity;
 mod proof;
 mod values;
@@ -12,7 +13,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use veracity::{Device, EngineChoice};
 
 pub(crate) use drift::{DriftArgs, RerunArgs};
-pub(crate) use parity::{PageFormat, ParityArgs};
+pub(crate) use findings::{FindingsArgs, PageFormat};
+pub(crate) use parity::ParityArgs;
 pub(crate) use proof::{CheckArgs, DiffArgs, RecordArgs, SealArgs};
 pub(crate) use values::{Rate, ToleranceSpec};
 use values::{device, engine, rate, threads, tolerance_part};

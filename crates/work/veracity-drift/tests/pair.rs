@@ -1,10 +1,11 @@
 //! Two models of the same names: the operators that differ are named, whatever else differs.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+mod common;
 
+use std::collections::BTreeMap;
+
+use common::ort;
 use half::f16;
 use veracity_diag::{Place, Refusal, codes};
 use veracity_drift::{
@@ -12,23 +13,9 @@ use veracity_drift::{
 };
 use veracity_engine::{Engine, SessionOptions};
 use veracity_engine_embedded::EmbeddedEngine;
-use veracity_engine_ort::{OrtEngine, Search};
 use veracity_onnx::{GraphBuilder, Model, Node};
 use veracity_results::{DriftReport, DriftRow, ProgramStatus, Verdict};
 use veracity_tensor::{DType, Tensor};
-
-/// ONNX Runtime from the Python environment that `make setup` creates.
-fn ort() -> &'static OrtEngine {
-    static ENGINE: OnceLock<OrtEngine> = OnceLock::new();
-    ENGINE.get_or_init(|| {
-        let lib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../.venv/lib");
-        let pythons = std::fs::read_dir(lib).into_iter().flatten().flatten();
-        let site_packages: Vec<PathBuf> =
-            pythons.map(|python| python.path().join("site-packages")).collect();
-        let search = Search { library: None, site_packages };
-        OrtEngine::find(&search).expect("no ONNX Runtime: run `make setup` first")
-    })
-}
 
 /// A model `y = tanh(relu(x * w) + b)`, and what may be changed about it. Nothing inside is
 /// declared.

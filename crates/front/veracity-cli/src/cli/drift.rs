@@ -7,7 +7,7 @@ use clap::Args;
 use veracity::{EngineChoice, OptimizationLevel};
 
 use super::values::{dim, engine, level, memory, threads, tolerance_part};
-use super::{Format, PageFormat};
+use super::{FindingsArgs, Format};
 
 /// Compare two ONNX models, engines or levels of optimisation, operator by operator
 #[derive(Args, Debug)]
@@ -84,24 +84,8 @@ pub(crate) struct DriftArgs {
     /// Do not look for what makes operators wrong
     #[arg(long)]
     pub(crate) no_causes: bool,
-    /// For people, for programs or for a page
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: PageFormat,
-    /// Fail only on what is worse than in this report, which `--save` wrote
-    #[arg(long, value_name = "FILE", help_heading = "Files")]
-    pub(crate) baseline: Option<PathBuf>,
-    /// Write everything that was found, as JSON
-    #[arg(long, value_name = "FILE", help_heading = "Files")]
-    pub(crate) save: Option<PathBuf>,
-    /// Write a page to look at
-    #[arg(long, value_name = "FILE", help_heading = "Files")]
-    pub(crate) html: Option<PathBuf>,
-    /// Write `BASE.json`, `BASE.md` and the files beside them
-    #[arg(long, value_name = "BASE", help_heading = "Files")]
-    pub(crate) report_base: Option<PathBuf>,
-    /// Write the first wrong operator alone, as a model that shows the fault
-    #[arg(long, value_name = "DIR", help_heading = "Files")]
-    pub(crate) repro: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) findings: FindingsArgs,
 }
 
 /// Run a wrong operator again, from a folder that `--repro` wrote

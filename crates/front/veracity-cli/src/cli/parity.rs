@@ -3,8 +3,9 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
+use super::FindingsArgs;
 use super::values::{threads, tolerance_part};
 
 /// Compare a torch module with its ONNX export, operator by operator
@@ -77,34 +78,8 @@ pub(crate) struct ParityArgs {
     /// Do not run the module in float64 too
     #[arg(long)]
     pub(crate) no_float64: bool,
-    /// For people, for programs or for a page
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: PageFormat,
-    /// Fail only for what is worse than in this result, which `--save` wrote
-    #[arg(long, value_name = "FILE", help_heading = "Files")]
-    pub(crate) baseline: Option<PathBuf>,
-    /// Write everything that was found, as JSON
-    #[arg(long, value_name = "FILE", help_heading = "Files")]
-    pub(crate) save: Option<PathBuf>,
-    /// Write a page to look at
-    #[arg(long, value_name = "FILE", help_heading = "Files")]
-    pub(crate) html: Option<PathBuf>,
-    /// Write `BASE.json` and `BASE.md`, layer by layer
-    #[arg(long, value_name = "BASE", help_heading = "Files")]
-    pub(crate) report_base: Option<PathBuf>,
-    /// Write the guilty operator alone, as a model that shows the fault
-    #[arg(long, value_name = "DIR", help_heading = "Files")]
-    pub(crate) repro: Option<PathBuf>,
-}
-
-/// Who the answer is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PageFormat {
-    // No documentation here: clap would spread every help over two screens for it.
-    #[default]
-    Table,
-    Json,
-    Md,
+    #[command(flatten)]
+    pub(crate) findings: FindingsArgs,
 }
 
 /// Sizes of axes; nothing is the shape of a single number.

@@ -17,7 +17,7 @@ use crate::render::{diagnostic, drift as rendered, style};
 pub(super) fn execute(arguments: &DriftArgs, context: &Context) -> Result<Outcome, Failure> {
     // What can be refused is refused before anything runs.
     check(arguments)?;
-    let baseline = arguments.baseline.as_deref().map(read_report).transpose()?;
+    let baseline = arguments.findings.baseline.as_deref().map(read_report).transpose()?;
     let report = compare(arguments)?;
     files::write(arguments, &report)?;
     let worse = baseline.map(|baseline| worse_than(&baseline, &report));
@@ -65,7 +65,7 @@ fn compare(arguments: &DriftArgs) -> Result<DriftReport, Refusal> {
     let pursuit = Pursuit {
         rows: if arguments.no_causes { 0 } else { EXPLAINED_ROWS },
         second: second.as_deref(),
-        repro: arguments.repro.as_deref(),
+        repro: arguments.findings.repro.as_deref(),
     };
     drift_models(&reference, &candidate, &feed, &options(arguments)?, &pursuit)
 }
@@ -100,7 +100,7 @@ fn answer(
 ) -> Result<(), Failure> {
     let width = context.width();
     let found = |found: &Diagnostic| diagnostic::render(found, width);
-    let text = match arguments.format {
+    let text = match arguments.findings.format {
         PageFormat::Json => return Ok(context.answer_json(&Answer { report, worse })?),
         PageFormat::Md => drift::markdown(report) + &worse.map(markdown).unwrap_or_default(),
         PageFormat::Table => {

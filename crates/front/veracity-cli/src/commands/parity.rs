@@ -81,7 +81,7 @@ fn forwarded(arguments: &ParityArgs) -> Vec<OsString> {
     option("threads", &arguments.threads.to_string());
     option("engine", &arguments.engine);
     option("against", &arguments.against);
-    let format = arguments.format.to_possible_value();
+    let format = arguments.findings.format.to_possible_value();
     option("format", &format.map_or_else(String::new, |format| format.get_name().to_owned()));
     for shape in &arguments.input_shape {
         option("input-shape", shape);
@@ -90,11 +90,11 @@ fn forwarded(arguments: &ParityArgs) -> Vec<OsString> {
         ("onnx", &arguments.onnx),
         ("weights", &arguments.weights),
         ("tolerances", &arguments.tolerances),
-        ("baseline", &arguments.baseline),
-        ("save", &arguments.save),
-        ("html", &arguments.html),
-        ("report-base", &arguments.report_base),
-        ("repro", &arguments.repro),
+        ("baseline", &arguments.findings.baseline),
+        ("save", &arguments.findings.save),
+        ("html", &arguments.findings.html),
+        ("report-base", &arguments.findings.report_base),
+        ("repro", &arguments.findings.repro),
     ];
     for (name, file) in files {
         if let Some(file) = file {

@@ -11,12 +11,13 @@ use crate::outcome::Failure;
 
 /// Refuses what could not be written at the end, and what must not be: a file that is read.
 pub(super) fn check(arguments: &DriftArgs) -> Result<(), Refusal> {
-    let base = arguments.report_base.as_ref().map(|base| {
+    let base = arguments.findings.report_base.as_ref().map(|base| {
         let mut path = base.clone().into_os_string();
         path.push(".json");
         PathBuf::from(path)
     });
-    let written = [arguments.save.as_ref(), arguments.html.as_ref(), base.as_ref()];
+    let written =
+        [arguments.findings.save.as_ref(), arguments.findings.html.as_ref(), base.as_ref()];
     for path in written.into_iter().flatten() {
         if path.exists() && !path.is_file() {
             return Err(unwritable(path, "this is not a regular file"));
@@ -26,7 +27,7 @@ pub(super) fn check(arguments: &DriftArgs) -> Result<(), Refusal> {
         }
         check_folder(path)?;
     }
-    arguments.repro.as_deref().map_or(Ok(()), check_folder)
+    arguments.findings.repro.as_deref().map_or(Ok(()), check_folder)
 }
 
 /// Files that must be there afterwards as they were. A baseline may be replaced.
@@ -47,14 +48,14 @@ fn check_folder(path: &Path) -> Result<(), Refusal> {
 
 /// Writes what was asked for. The repro is written while its values are at hand.
 pub(super) fn write(arguments: &DriftArgs, report: &DriftReport) -> Result<(), Failure> {
-    if let Some(path) = &arguments.save {
+    if let Some(path) = &arguments.findings.save {
         let json = serde_json::to_string_pretty(report).map_err(std::io::Error::from)?;
         target::write(path, &(json + "\n"))?;
     }
-    if let Some(path) = &arguments.html {
+    if let Some(path) = &arguments.findings.html {
         reports::write_drift_page(report, path)?;
     }
-    if let Some(base) = &arguments.report_base {
+    if let Some(base) = &arguments.findings.report_base {
         reports::write_drift(report, base)?;
     }
     Ok(())
