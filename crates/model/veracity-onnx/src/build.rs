@@ -96,8 +96,8 @@ impl GraphBuilder {
 }
 
 /// One node of a graph: an operator with the names of what it takes and gives.
-#[derive(Clone, Debug)]
-pub struct Node(NodeProto);
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node(pub(crate) NodeProto);
 
 impl Node {
     /// A node. An input that is left out has the name `""`.
@@ -185,8 +185,9 @@ impl Node {
         kind: AttributeType,
         value: AttributeProto,
     ) -> Self {
-        let (name, r#type) = (Some(name.into()), Some(kind.into()));
-        self.0.attribute.push(AttributeProto { name, r#type, ..value });
+        let (name, r#type) = (name.into(), Some(kind.into()));
+        self.0.attribute.retain(|attribute| attribute.name() != name);
+        self.0.attribute.push(AttributeProto { name: Some(name), r#type, ..value });
         self
     }
 }
@@ -218,6 +219,12 @@ pub(crate) fn tensor_proto(name: Option<String>, tensor: &Tensor) -> TensorProto
         data_type: Some(to_onnx(tensor.dtype())),
         raw_data: Some(Bytes::copy_from_slice(tensor.bytes())),
         ..TensorProto::default()
+    }
+}
+
+impl From<NodeProto> for Node {
+    fn from(node: NodeProto) -> Self {
+        Self(node)
     }
 }
 

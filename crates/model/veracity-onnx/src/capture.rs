@@ -201,7 +201,7 @@ pub(crate) fn collect_reads(node: &NodeProto, needed: &mut HashSet<String>) {
 }
 
 /// Lets a node read other values, bodies of branches and loops included.
-fn read_elsewhere(node: &mut NodeProto, renamed: &HashMap<String, String>) {
+pub(crate) fn read_elsewhere(node: &mut NodeProto, renamed: &HashMap<String, String>) {
     for input in &mut node.input {
         if let Some(other) = renamed.get(input) {
             input.clone_from(other);

@@ -7,6 +7,7 @@
 
 mod build;
 mod capture;
+mod edit;
 mod external;
 mod generated;
 mod limits;
@@ -14,6 +15,7 @@ mod look;
 mod map;
 mod merge;
 mod model;
+mod node;
 mod order;
 mod ports;
 mod slice;
@@ -27,6 +29,7 @@ mod widen;
 
 pub use build::{GraphBuilder, Node};
 pub use capture::NodeFacts;
+pub use edit::{Applied, Graph, NodeId, Patch, Weight};
 pub use external::ExternalFile;
 pub use merge::{Edge, PortRef, Stage, merge};
 pub use model::Model;

@@ -144,6 +144,10 @@ impl Model {
         &self.proto
     }
 
+    pub(crate) fn into_proto(self) -> ModelProto {
+        self.proto
+    }
+
     /// The main graph.
     pub(crate) fn graph(&self) -> &GraphProto {
         self.proto.graph.as_ref().expect("`checked` refuses models without a graph")

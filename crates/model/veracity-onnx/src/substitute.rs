@@ -132,7 +132,7 @@ pub(crate) fn is_constant(node: &NodeProto) -> bool {
     node.op_type() == "Constant" && crate::walk::domain(node.domain()).is_empty()
 }
 
-fn constant_value(attribute: &AttributeProto) -> Option<Tensor> {
+pub(crate) fn constant_value(attribute: &AttributeProto) -> Option<Tensor> {
     let numbers = attribute.floats.as_slice();
     match attribute.name() {
         "value" => decoded(attribute.t.as_ref()?),
