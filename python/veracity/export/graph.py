@@ -19,7 +19,8 @@ from torch import fx
 
 from veracity.export import aliasing, lowering
 from veracity.export.aliasing import refs_of, step_refs
-from veracity.export.lowering import LOCATION, unsupported
+from veracity.export.lowering import LOCATION
+from veracity.export.unsupported import unsupported
 from veracity.tracing.slice import Call, ConstantUse, Geometry, Ref, Slice, Step, View
 
 

@@ -12,14 +12,37 @@ from __future__ import annotations
 import enum
 import functools
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import fx
 
-from veracity.errors import VeracityError, refuse
+from veracity.export.indexing import getitem, setitem
+from veracity.export.replacements import (
+    addmm,
+    adjoint,
+    as_tensor,
+    at_least_1d,
+    at_least_2d,
+    at_least_3d,
+    broadcast_views,
+    certainly_new,
+    converted,
+    copied,
+    copied_out,
+    detached,
+    einsum_view,
+    like_type,
+    meshgrid_views,
+    reversed_dimensions,
+    same,
+    stacked,
+    to_copy,
+    transposed,
+)
+from veracity.export.unsupported import unsupported
 
 #: Key of `fx.Node.meta` with the `file:line` of the user's code.
 LOCATION = "veracity_location"
@@ -69,11 +92,6 @@ class Lowered(NamedTuple):
 
     operation: Operation
     target: str | Callable[..., Any]
-
-
-def unsupported(what: str, location: str, *hints: str) -> VeracityError:
-    """Return the refusal of one operation; the caller raises it."""
-    return refuse("VER0920", what, location=location, hints=hints)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -332,403 +350,6 @@ _CONVERSIONS = frozenset(
 def _training(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = dict(zip(("input", "p", "training"), args, strict=False)) | kwargs
     return given.get("training", given.get("train", True))
-
-
-# Replacements. Each is plain torch code that an exporter runs while it records.
-
-
-def copied_out(made: Any, out: Sequence[torch.Tensor], location: str) -> tuple[torch.Tensor, ...]:
-    """Fill the tensors given as `out=`."""
-    for source, target in zip(made, out, strict=True):
-        if source.shape != target.shape or source.dtype != target.dtype:
-            raise unsupported(
-                f"out= has the shape {tuple(target.shape)} for a result of {tuple(source.shape)}",
-                location,
-                "use what the call returns instead of out=",
-            )
-        target.copy_(source)
-    return tuple(out)
-
-
-def certainly_new(made: Any, given: Any, called: str, location: str) -> Any:
-    """Refuse results on the memory of an argument: TorchScript would take them for new memory."""
-    if torch._C._get_tracing_state() is not None:
-        memories = {_memory(tensor) for tensor in _tensors(given)}
-        if any(_memory(tensor) in memories for tensor in _tensors(made)):
-            raise unsupported(
-                f"{called} gives a view of its argument, and the memory is written later",
-                location,
-                "take a copy with clone() or a view with indexing, view() or expand()",
-            )
-    return made
-
-
-def _memory(tensor: torch.Tensor) -> Any:
-    return tensor.untyped_storage()._cdata
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        if value.layout is torch.strided:
-            yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
-
-
-def _listed(tensors: tuple[Any, ...]) -> list[torch.Tensor]:
-    """Return what was given one by one or as a sequence."""
-    one = len(tensors) == 1 and isinstance(tensors[0], (list, tuple))
-    return list(tensors[0] if one else tensors)
-
-
-def like_type(tensor: torch.Tensor, other: torch.Tensor, location: str) -> torch.Tensor:
-    """Do what `Tensor.type_as` does, with the call whose schema marks the view."""
-    return tensor.to(device=other.device, dtype=other.dtype)
-
-
-def broadcast_views(*tensors: Any, location: str) -> tuple[torch.Tensor, ...]:
-    """Do what `torch.broadcast_tensors` does, with views that are seen as such."""
-    shape = torch.broadcast_shapes(*(tensor.shape for tensor in _listed(tensors)))
-    return tuple(tensor.expand(shape) for tensor in _listed(tensors))
-
-
-def meshgrid_views(
-    *tensors: Any, indexing: str | None = None, location: str
-) -> tuple[torch.Tensor, ...]:
-    """Do what `torch.meshgrid` does, with views that are seen as such."""
-    parts = [tensor.view(-1) for tensor in _listed(tensors)]
-    if indexing == "xy" and len(parts) > 1:
-        parts[:2] = parts[1::-1]
-    shape = [part.numel() for part in parts]
-    made = [
-        part.view([-1 if dim == number else 1 for dim in range(len(parts))]).expand(shape)
-        for number, part in enumerate(parts)
-    ]
-    if indexing == "xy" and len(parts) > 1:
-        made[:2] = made[1::-1]
-    return tuple(made)
-
-
-def at_least(count: int, *tensors: Any) -> Any:
-    """Add dimensions of size one as `torch.atleast_2d` and its like do."""
-    if len(tensors) == 1 and isinstance(tensors[0], torch.Tensor):
-        tensor = tensors[0]
-        while tensor.dim() < count:
-            tensor = tensor.unsqueeze(-1 if tensor.dim() == _FILLED_BEHIND else 0)
-        return tensor
-    return tuple(at_least(count, tensor) for tensor in _listed(tensors))
-
-
-#: A matrix becomes three-dimensional at its end.
-_FILLED_BEHIND = 2
-
-
-def at_least_1d(*tensors: Any, location: str) -> Any:
-    """Do what `torch.atleast_1d` does, with views that are seen as such."""
-    return at_least(1, *tensors)
-
-
-def at_least_2d(*tensors: Any, location: str) -> Any:
-    """Do what `torch.atleast_2d` does, with views that are seen as such."""
-    return at_least(2, *tensors)
-
-
-def at_least_3d(*tensors: Any, location: str) -> Any:
-    """Do what `torch.atleast_3d` does, with views that are seen as such."""
-    return at_least(3, *tensors)
-
-
-def einsum_view(equation: str, *operands: Any, location: str) -> torch.Tensor:
-    """Do what `torch.einsum` does; what only turns its operand or takes a diagonal is a view."""
-    tensors = _listed(operands)
-    view = _einsum_as_view(equation, tensors[0]) if len(tensors) == 1 else None
-    if view is not None:
-        return view
-    made: torch.Tensor = torch.einsum(equation, *tensors)
-    return certainly_new(made, tensors, "einsum", location)  # type: ignore[no-any-return]
-
-
-def _einsum_as_view(equation: Any, tensor: torch.Tensor) -> torch.Tensor | None:
-    if not isinstance(equation, str) or "." in equation:
-        return None
-    given, arrow, wanted = equation.replace(" ", "").partition("->")
-    if not arrow:
-        wanted = "".join(sorted(label for label in given if given.count(label) == 1))
-    if set(given) != set(wanted):
-        return None  # it sums
-    labels = list(given)
-    for label in wanted:
-        while labels.count(label) > 1:
-            first = labels.index(label)
-            second = labels.index(label, first + 1)
-            tensor = tensor.diagonal(0, first, second)
-            del labels[second], labels[first]
-            labels.append(label)
-    return tensor.permute([labels.index(label) for label in wanted])
-
-
-def stacked(data: Any, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
-    """Do what `torch.tensor` does with (lists of) tensors, with operations that are recorded."""
-    made = _stack(data)
-    if dtype is None and device is None:
-        return made.clone()
-    return made.detach().to(
-        device=made.device if device is None else device,
-        dtype=made.dtype if dtype is None else dtype,
-        copy=True,
-    )
-
-
-def _stack(data: Any) -> torch.Tensor:
-    if isinstance(data, torch.Tensor):
-        return data.detach()
-    if isinstance(data, (list, tuple)):
-        return _stack_promoted([_stack(item) for item in data])
-    return torch.tensor(data)
-
-
-def _stack_promoted(parts: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Stack after bringing all parts to one dtype; exporters do not all promote in `stack`."""
-    if not parts:
-        return torch.tensor([])
-    dtype = functools.reduce(torch.promote_types, (part.dtype for part in parts))
-    return torch.stack([part.to(dtype) for part in parts])
-
-
-def as_tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any) -> torch.Tensor:
-    """Do what `torch.as_tensor` does; a tensor that already fits is handed on."""
-    if not isinstance(data, torch.Tensor):
-        return stacked(data, dtype, device)
-    return data.to(
-        device=data.device if device is None else device,
-        dtype=data.dtype if dtype is None else dtype,
-    )
-
-
-def same(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-    """Stand for calls that matter to autograd only."""
-    return tensor
-
-
-def copied(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-    """Stand for copies that Python makes (`copy.deepcopy`)."""
-    return tensor.clone()
-
-
-def detached(tensor: torch.Tensor) -> torch.Tensor:
-    """Stand for `.data`: the same memory."""
-    return tensor.detach()
-
-
-def reversed_dimensions(tensor: torch.Tensor) -> torch.Tensor:
-    """Stand for `.T`."""
-    return tensor.permute(tuple(reversed(range(tensor.dim()))))
-
-
-def transposed(tensor: torch.Tensor) -> torch.Tensor:
-    """Stand for `.mT`."""
-    return tensor.transpose(-2, -1)
-
-
-def adjoint(tensor: torch.Tensor) -> torch.Tensor:
-    """Stand for `.mH` and `.H`."""
-    turned = tensor if tensor.dim() == 0 else tensor.transpose(-2, -1)
-    return turned.conj() if tensor.is_complex() else turned
-
-
-def converted(tensor: torch.Tensor, dtype: Any = None, *_: Any, **__: Any) -> torch.Tensor:
-    """Do what `Tensor.type` does, for dtypes and for names such as `"torch.FloatTensor"`."""
-    if isinstance(dtype, str):
-        dtype = getattr(torch, _LEGACY_TYPES[dtype.rsplit(".", 1)[-1]])
-    return tensor.to(dtype)
-
-
-_LEGACY_TYPES = {
-    "FloatTensor": "float32",
-    "DoubleTensor": "float64",
-    "HalfTensor": "float16",
-    "BFloat16Tensor": "bfloat16",
-    "ByteTensor": "uint8",
-    "CharTensor": "int8",
-    "ShortTensor": "int16",
-    "IntTensor": "int32",
-    "LongTensor": "int64",
-    "BoolTensor": "bool",
-}
-
-
-def to_copy(tensor: torch.Tensor, **options: Any) -> torch.Tensor:
-    """Do what `aten._to_copy` does, with the call that every exporter knows."""
-    kept = {key: options[key] for key in ("dtype", "device") if options.get(key) is not None}
-    return tensor.to(copy=True, **kept) if kept else tensor.clone()
-
-
-def addmm(
-    bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
-) -> torch.Tensor:
-    """Multiply and add; as a layer where it is one, since TorchScript rounds between the two."""
-    if bias.dim() == 1 and beta == 1 and alpha == 1:
-        return torch.nn.functional.linear(left, right.t(), bias)
-    return torch.addmm(bias, left, right, beta=beta, alpha=alpha)
-
-
-def getitem(
-    tensor: torch.Tensor,
-    index: Any,
-    *,
-    live_view: bool = False,
-    put_back: bool = False,
-    location: str = "",
-) -> Any:
-    """Index; a single integer tensor stays a tensor, where torch would read it as a number."""
-    if _masks(index):
-        return _masked_part(tensor, index, put_back, location)
-    plain, chosen = _without_scalars(tensor, index)
-    if not chosen:
-        return tensor[index]
-    if live_view:
-        return _selected_view(tensor[plain], chosen, location)
-    return torch.ops.aten.index.Tensor(tensor[plain], _as_index_list(chosen))
-
-
-def _masked_part(tensor: torch.Tensor, index: Any, put_back: bool, location: str) -> torch.Tensor:
-    """Read through a mask of one element, where the size does not depend on its value.
-
-    That is so in `x[mask] += v`: what is assigned where the mask is false is not looked at.
-    """
-    view = _where_mask_is_true(tensor, index) if put_back else None
-    if view is None:
-        raise unsupported(
-            "indexing with a mask of one element gives a size that depends on the mask",
-            location,
-            "choose between two values with torch.where",
-        )
-    return view.clone()
-
-
-def _selected_view(
-    tensor: torch.Tensor, chosen: dict[int, torch.Tensor], location: str
-) -> torch.Tensor:
-    """Select with integer tensors without copying, since the memory is written later."""
-    if torch.compiler.is_exporting() or torch.onnx.is_in_onnx_export():
-        raise unsupported(
-            "a part chosen by an integer tensor is written, or its base is, while both are in use",
-            location,
-            "write with x[i] = value, or copy the part with clone()",
-        )
-    for dimension in sorted(chosen, reverse=True):
-        part: torch.Tensor = tensor.narrow(dimension, chosen[dimension], 1)
-        tensor = part.squeeze(dimension)
-    return tensor
-
-
-def setitem(tensor: torch.Tensor, index: Any, value: Any) -> None:
-    """Assign through an index, with the same care for single integer tensors."""
-    masks = _masks(index)
-    if masks:
-        _set_masked(tensor, index, functools.reduce(torch.logical_and, masks), value)
-        return
-    plain, chosen = _without_scalars(tensor, index)
-    if not chosen:
-        tensor[index] = value
-        return
-    view = tensor[plain]
-    value = _fitting(value, view, view.dim() - len(chosen))
-    torch.ops.aten.index_put_.default(view, _as_index_list(chosen), value)
-
-
-def _set_masked(tensor: torch.Tensor, index: Any, mask: torch.Tensor, value: Any) -> None:
-    """Assign through masks of one element: everywhere, then take back where the mask is false."""
-    view = _where_mask_is_true(tensor, index)
-    if view is not None:
-        view.copy_(torch.where(mask, _fitting(value, view, view.dim()), view))
-        return
-    assigned = tensor.clone()
-    setitem(assigned, tuple(True if _is_mask(item) else item for item in _items(index)), value)
-    tensor.copy_(torch.where(mask, assigned, tensor))
-
-
-def _where_mask_is_true(tensor: torch.Tensor, index: Any) -> torch.Tensor | None:
-    """Return the indexed part as a view as if the mask was true; none when it is no view."""
-    items = _items(index)
-    plain = tuple(None if _is_mask(item) else item for item in items)
-    if len(_masks(index)) > 1 or not all(map(_is_basic, plain)):
-        return None
-    return tensor[plain]
-
-
-def _fitting(value: Any, view: torch.Tensor, dimensions: int) -> torch.Tensor:
-    """Return a value as torch assigns it: in the element type of the target, without spare ones."""
-    if isinstance(value, torch.Tensor):
-        value = value.to(device=view.device, dtype=view.dtype)
-    else:
-        value = torch.tensor(value, dtype=view.dtype, device=view.device)
-    while value.dim() > dimensions:
-        value = value.squeeze(0)  # leading dimensions of size one; others are refused by torch
-    fitted: torch.Tensor = value
-    return fitted
-
-
-def _items(index: Any) -> tuple[Any, ...]:
-    return index if isinstance(index, tuple) else (index,)
-
-
-def _masks(index: Any) -> list[torch.Tensor]:
-    return [item != 0 for item in _items(index) if _is_mask(item)]
-
-
-def _is_mask(item: Any) -> bool:
-    """Recognise a mask of one element, which torch would read as a Python value."""
-    is_scalar = isinstance(item, torch.Tensor) and item.dim() == 0
-    return is_scalar and item.dtype in (torch.bool, torch.uint8)
-
-
-def _without_scalars(
-    tensor: torch.Tensor, index: Any
-) -> tuple[tuple[Any, ...], dict[int, torch.Tensor]]:
-    """Split an index into its basic part and integer scalars by the dimension they choose from.
-
-    The scalars are empty when there are none, or when the rest is not basic.
-    """
-    items = _items(index)
-    scalars = [number for number, item in enumerate(items) if _is_scalar_index(item)]
-    rest = [item for number, item in enumerate(items) if number not in scalars]
-    if not scalars or not all(_is_basic(item) for item in rest):
-        return (), {}
-    used = sum(1 for item in items if item is not None and item is not ...)
-    plain: list[Any] = []
-    chosen: dict[int, torch.Tensor] = {}
-    dimension = 0
-    for number, item in enumerate(items):
-        if number in scalars:
-            chosen[dimension] = item
-        plain.append(slice(None) if number in scalars else item)
-        if item is ...:
-            dimension += tensor.dim() - used
-        elif number in scalars or not isinstance(item, int):
-            dimension += 1
-    return tuple(plain), chosen
-
-
-def _is_scalar_index(item: Any) -> bool:
-    return (
-        isinstance(item, torch.Tensor)
-        and item.dim() == 0
-        and item.dtype not in (torch.bool, torch.uint8)
-    )
-
-
-def _is_basic(item: Any) -> bool:
-    if item is None or item is ... or isinstance(item, slice):
-        return True
-    return isinstance(item, int) and not isinstance(item, bool)
-
-
-def _as_index_list(chosen: dict[int, torch.Tensor]) -> list[torch.Tensor | None]:
-    return [chosen.get(dimension) for dimension in range(max(chosen) + 1)]
 
 
 def _function(name: str) -> Operation:

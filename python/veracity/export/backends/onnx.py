@@ -29,7 +29,7 @@ from veracity.export.backends.onnx_tables import kept_tables
 from veracity.export.backends.placement import on_cpu
 from veracity.export.backends.pt2 import exported_program
 from veracity.export.graph import writes
-from veracity.export.lowering import to_copy
+from veracity.export.replacements import to_copy
 
 _COMMON_OPTIONS = frozenset(
     {"opset_version", "report", "verify", "optimize", "skip_validation", "external_data"}
