@@ -135,6 +135,12 @@ impl Node {
         self.attribute(name, AttributeType::Int, value)
     }
 
+    /// Adds a type attribute, like `to` of `Cast`.
+    #[must_use]
+    pub fn dtype(self, name: impl Into<String>, value: DType) -> Self {
+        self.int(name, to_onnx(value).into())
+    }
+
     /// Adds a number attribute.
     #[must_use]
     pub fn float(self, name: impl Into<String>, value: f32) -> Self {

@@ -1,5 +1,7 @@
 //! What a node says about itself.
 
+use veracity_tensor::DType;
+
 use crate::build::Node;
 use crate::edit::Weight;
 use crate::generated::onnx::{AttributeProto, GraphProto, NodeProto, StringStringEntryProto};
@@ -55,6 +57,11 @@ impl Node {
     /// An integer attribute.
     pub fn int_of(&self, name: &str) -> Option<i64> {
         self.attribute_of(name)?.i
+    }
+
+    /// A type attribute, like `to` of `Cast`; `None` for types that are not ours as well.
+    pub fn dtype_of(&self, name: &str) -> Option<DType> {
+        crate::value::from_onnx(i32::try_from(self.int_of(name)?).ok()?)
     }
 
     /// A number attribute.

@@ -16,7 +16,7 @@ mod runner;
 mod view;
 
 pub use class::Class;
-pub use facts::{Fact, Facts};
+pub use facts::{Element, Fact, Facts};
 pub use found::{Declined, Found, Proposal};
 pub use pass::{Parameter, Pass};
 pub use pipeline::Pipeline;

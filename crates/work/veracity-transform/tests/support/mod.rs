@@ -142,7 +142,7 @@ pub(crate) fn answers(model: &Model, inputs: &[(String, Tensor)]) -> Vec<(String
     names.into_iter().zip(found.into_iter().map(Option::unwrap)).collect()
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "made-up numbers")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "made-up numbers")]
 fn tensor(dtype: DType, shape: Shape, elements: &[f64]) -> Tensor {
     let bytes: Vec<u8> = match dtype {
         DType::F32 => elements.iter().flat_map(|one| (*one as f32).to_le_bytes()).collect(),
@@ -152,6 +152,7 @@ fn tensor(dtype: DType, shape: Shape, elements: &[f64]) -> Tensor {
         }
         DType::I64 => elements.iter().flat_map(|one| (*one as i64).to_le_bytes()).collect(),
         DType::I32 => elements.iter().flat_map(|one| (*one as i32).to_le_bytes()).collect(),
+        DType::U8 => elements.iter().map(|one| one.abs() as u8).collect(),
         DType::Bool => elements.iter().map(|one| u8::from(*one > 0.0)).collect(),
         other => panic!("no inputs of type {other} are made here"),
     };
