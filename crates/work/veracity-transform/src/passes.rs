@@ -7,22 +7,68 @@
 
 mod constants;
 mod dead_code;
+mod divide_by_power_of_two;
+mod divide_to_multiply;
+mod fuse_affine;
+mod fuse_batch_norm;
+mod fuse_matmul_add;
+mod fuse_pad;
+mod layer;
+mod merge_clips;
+mod merge_concats;
+mod merge_repeats;
+mod merge_reshapes;
+mod merge_slices;
+mod merge_squeezes;
+mod merge_transposes;
 mod no_ops;
+mod reciprocal;
+mod scaling;
+mod support;
 
 pub use constants::HoldConstants;
 pub use dead_code::RemoveDeadCode;
+pub use divide_by_power_of_two::DivideByPowerOfTwo;
+pub use divide_to_multiply::DivideToMultiply;
+pub use fuse_affine::FuseAffine;
+pub use fuse_batch_norm::FuseBatchNorm;
+pub use fuse_matmul_add::FuseMatMulAdd;
+pub use fuse_pad::FusePad;
+pub use merge_clips::MergeClips;
+pub use merge_concats::MergeConcats;
+pub use merge_repeats::MergeRepeats;
+pub use merge_reshapes::MergeReshapes;
+pub use merge_slices::MergeSlices;
+pub use merge_squeezes::MergeSqueezes;
+pub use merge_transposes::MergeTransposes;
 pub use no_ops::RemoveNoOps;
 
 use crate::Pass;
 
 /// Passes that are safe to run unasked, in the order of their value.
 pub fn standard() -> Vec<Box<dyn Pass>> {
-    vec![Box::new(HoldConstants), Box::new(RemoveNoOps), Box::new(RemoveDeadCode)]
+    vec![
+        Box::new(HoldConstants),
+        Box::new(RemoveNoOps),
+        Box::new(MergeTransposes),
+        Box::new(MergeSqueezes),
+        Box::new(MergeReshapes),
+        Box::new(MergeSlices),
+        Box::new(MergeConcats),
+        Box::new(MergeRepeats),
+        Box::new(MergeClips),
+        Box::new(FusePad),
+        Box::new(FuseBatchNorm),
+        Box::new(FuseAffine),
+        Box::new(FuseMatMulAdd),
+        Box::new(DivideByPowerOfTwo),
+        Box::new(RemoveDeadCode),
+    ]
 }
 
 /// Passes that only run when they are asked for.
 fn on_demand() -> Vec<Box<dyn Pass>> {
-    Vec::new()
+    vec![Box::new(DivideToMultiply)]
 }
 
 /// Every pass there is.

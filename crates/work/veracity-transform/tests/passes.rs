@@ -5,5 +5,33 @@ mod support;
 
 #[path = "passes/dead_code.rs"]
 mod dead_code;
+#[path = "passes/divide_by_power_of_two.rs"]
+mod divide_by_power_of_two;
+#[path = "passes/divide_to_multiply.rs"]
+mod divide_to_multiply;
+#[path = "passes/fuse_affine.rs"]
+mod fuse_affine;
+#[path = "passes/fuse_batch_norm.rs"]
+mod fuse_batch_norm;
+#[path = "passes/fuse_matmul_add.rs"]
+mod fuse_matmul_add;
+#[path = "passes/fuse_pad.rs"]
+mod fuse_pad;
+#[path = "passes/made.rs"]
+mod made;
+#[path = "passes/merge_clips.rs"]
+mod merge_clips;
+#[path = "passes/merge_concats.rs"]
+mod merge_concats;
+#[path = "passes/merge_repeats.rs"]
+mod merge_repeats;
+#[path = "passes/merge_reshapes.rs"]
+mod merge_reshapes;
+#[path = "passes/merge_slices.rs"]
+mod merge_slices;
+#[path = "passes/merge_squeezes.rs"]
+mod merge_squeezes;
+#[path = "passes/merge_transposes.rs"]
+mod merge_transposes;
 #[path = "passes/no_ops.rs"]
 mod no_ops;

@@ -31,6 +31,18 @@ impl Weight {
         Self(TensorProto { dims, data_type, raw_data, ..TensorProto::default() })
     }
 
+    /// A constant that takes over row-major, little-endian bytes. `None` when they do not fill the
+    /// shape.
+    pub fn from_bytes(dtype: DType, dims: &[usize], bytes: Vec<u8>) -> Option<Self> {
+        let shape = veracity_tensor::Shape::new(dims)?;
+        if shape.elements().checked_mul(dtype.size()) != Some(bytes.len()) {
+            return None;
+        }
+        let dims = dims.iter().map(|dim| dim.cast_signed() as i64).collect();
+        let (data_type, raw_data) = (Some(to_onnx(dtype)), Some(Bytes::from(bytes)));
+        Some(Self(TensorProto { dims, data_type, raw_data, ..TensorProto::default() }))
+    }
+
     /// Type of the elements, when it is one of ours.
     pub fn dtype(&self) -> Option<DType> {
         from_onnx(self.0.data_type())

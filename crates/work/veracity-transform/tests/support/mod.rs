@@ -170,14 +170,30 @@ fn both_nan(one: &Tensor, two: &Tensor) -> bool {
 
 /// Within a few roundings of the largest finite element; what is not finite must be the same.
 fn near(one: &Tensor, two: &Tensor) -> bool {
-    let (Some(one), Some(two)) = (one.as_slice::<f32>(), two.as_slice::<f32>()) else {
+    let (Some((one, rounding)), Some((two, _))) = (widened(one), widened(two)) else {
         return one.bytes() == two.bytes();
     };
     let finite = one.iter().filter(|value| value.is_finite());
-    let largest = finite.fold(0.0_f32, |most, value| most.max(value.abs()));
-    one.iter().zip(two).all(|(one, two)| {
+    let largest = finite.fold(0.0_f64, |most, value| most.max(value.abs()));
+    one.iter().zip(&two).all(|(one, two)| {
         one.total_cmp(two).is_eq()
             || (one.is_nan() && two.is_nan())
-            || (one - two).abs() <= 4e-6 * largest
+            || (one - two).abs() <= 64.0 * rounding * largest
+    })
+}
+
+/// The elements of a float tensor as float64, and half the distance from 1 to the next number.
+fn widened(tensor: &Tensor) -> Option<(Vec<f64>, f64)> {
+    Some(match tensor.dtype() {
+        DType::F32 => {
+            let all = tensor.as_slice::<f32>()?.iter();
+            (all.map(|&one| one.into()).collect(), 2.0_f64.powi(-24))
+        }
+        DType::F64 => (tensor.as_slice::<f64>()?.to_vec(), 2.0_f64.powi(-53)),
+        DType::F16 => {
+            let all = tensor.as_slice::<half::f16>()?.iter();
+            (all.map(|one| one.to_f64()).collect(), 2.0_f64.powi(-11))
+        }
+        _ => return None,
     })
 }
