@@ -11,6 +11,7 @@ mod facts;
 mod found;
 mod pass;
 pub mod passes;
+mod pattern;
 mod pipeline;
 mod runner;
 mod view;

@@ -11,17 +11,23 @@ mod divide_by_power_of_two;
 mod divide_to_multiply;
 mod fuse_affine;
 mod fuse_batch_norm;
+mod fuse_gelu;
+mod fuse_hard_swish;
+mod fuse_layer_norm;
 mod fuse_matmul_add;
 mod fuse_pad;
+mod fuse_rms_norm;
 mod layer;
 mod merge_clips;
 mod merge_concats;
+mod merge_projections;
 mod merge_repeats;
 mod merge_reshapes;
 mod merge_slices;
 mod merge_squeezes;
 mod merge_transposes;
 mod no_ops;
+mod normalization;
 mod reciprocal;
 mod scaling;
 mod support;
@@ -32,10 +38,15 @@ pub use divide_by_power_of_two::DivideByPowerOfTwo;
 pub use divide_to_multiply::DivideToMultiply;
 pub use fuse_affine::FuseAffine;
 pub use fuse_batch_norm::FuseBatchNorm;
+pub use fuse_gelu::FuseGelu;
+pub use fuse_hard_swish::FuseHardSwish;
+pub use fuse_layer_norm::FuseLayerNorm;
 pub use fuse_matmul_add::FuseMatMulAdd;
 pub use fuse_pad::FusePad;
+pub use fuse_rms_norm::FuseRmsNorm;
 pub use merge_clips::MergeClips;
 pub use merge_concats::MergeConcats;
+pub use merge_projections::MergeProjections;
 pub use merge_repeats::MergeRepeats;
 pub use merge_reshapes::MergeReshapes;
 pub use merge_slices::MergeSlices;
@@ -56,6 +67,11 @@ pub fn standard() -> Vec<Box<dyn Pass>> {
         Box::new(MergeSlices),
         Box::new(MergeConcats),
         Box::new(MergeRepeats),
+        // Before passes that would take their patterns apart.
+        Box::new(FuseLayerNorm),
+        Box::new(FuseRmsNorm),
+        Box::new(FuseGelu),
+        Box::new(FuseHardSwish),
         Box::new(MergeClips),
         Box::new(FusePad),
         Box::new(FuseBatchNorm),
@@ -68,7 +84,7 @@ pub fn standard() -> Vec<Box<dyn Pass>> {
 
 /// Passes that only run when they are asked for.
 fn on_demand() -> Vec<Box<dyn Pass>> {
-    vec![Box::new(DivideToMultiply)]
+    vec![Box::new(DivideToMultiply), Box::new(MergeProjections)]
 }
 
 /// Every pass there is.

@@ -13,16 +13,26 @@ mod divide_to_multiply;
 mod fuse_affine;
 #[path = "passes/fuse_batch_norm.rs"]
 mod fuse_batch_norm;
+#[path = "passes/fuse_gelu.rs"]
+mod fuse_gelu;
+#[path = "passes/fuse_hard_swish.rs"]
+mod fuse_hard_swish;
+#[path = "passes/fuse_layer_norm.rs"]
+mod fuse_layer_norm;
 #[path = "passes/fuse_matmul_add.rs"]
 mod fuse_matmul_add;
 #[path = "passes/fuse_pad.rs"]
 mod fuse_pad;
+#[path = "passes/fuse_rms_norm.rs"]
+mod fuse_rms_norm;
 #[path = "passes/made.rs"]
 mod made;
 #[path = "passes/merge_clips.rs"]
 mod merge_clips;
 #[path = "passes/merge_concats.rs"]
 mod merge_concats;
+#[path = "passes/merge_projections.rs"]
+mod merge_projections;
 #[path = "passes/merge_repeats.rs"]
 mod merge_repeats;
 #[path = "passes/merge_reshapes.rs"]
