@@ -87,7 +87,7 @@ fn problem(what: impl AsRef<str>) -> Refusal {
 
 /// Refuses a path that is not plainly below the folder it starts in. Judged by its text alone and
 /// the same on every system, so that a bundle checked here is safe elsewhere.
-fn check_location(location: &str) -> Result<()> {
+pub(crate) fn check_location(location: &str) -> Result<()> {
     let refuse = |code, what| {
         let message = format!("the external data file {location:?} {what}");
         Err(Diagnostic::error(code, message).into())

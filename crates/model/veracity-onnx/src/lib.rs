@@ -8,6 +8,7 @@
 mod build;
 mod capture;
 mod edit;
+mod elements;
 mod external;
 mod generated;
 mod limits;
@@ -26,6 +27,8 @@ mod value;
 mod walk;
 mod whole;
 mod widen;
+mod write;
+mod write_external;
 
 pub use build::{GraphBuilder, Node};
 pub use capture::NodeFacts;

@@ -23,8 +23,17 @@ const MAX_MESSAGE_DEPTH: usize = 100;
 
 /// Refuses bytes that would take too much memory to decode, or that are no protobuf at all.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), Refusal> {
+    check_kind(bytes, Kind::Model)
+}
+
+/// [`check`] for the bytes of one node.
+pub(crate) fn check_node(bytes: &[u8]) -> Result<(), Refusal> {
+    check_kind(bytes, Kind::Node)
+}
+
+fn check_kind(bytes: &[u8], kind: Kind) -> Result<(), Refusal> {
     let mut scan = Scan { budget: MAX_DECODED_BYTES };
-    scan.message(bytes, Kind::Model, MAX_MESSAGE_DEPTH)
+    scan.message(bytes, kind, MAX_MESSAGE_DEPTH)
         .map_err(|problem| Diagnostic::error(codes::ONNX_MALFORMED, problem).into())
 }
 

@@ -10,9 +10,19 @@ use veracity_diag::{Diagnostic, Place, Result, codes};
 
 use crate::limits::MAX_FILE_BYTES;
 
-/// Maps a regular file. Refused when it is absent, unreadable, something else than a file, or
-/// larger than protobuf allows.
+/// Maps a model. Refused when it is absent, unreadable, something else than a file, or larger than
+/// protobuf allows.
 pub(crate) fn map_file(path: &Path) -> Result<Bytes> {
+    map_up_to(path, MAX_FILE_BYTES)
+}
+
+/// Maps weights, which may be as large as they like: they are plain bytes. Refused when the file is
+/// absent, unreadable or something else than a file.
+pub(crate) fn map_weights(path: &Path) -> Result<Bytes> {
+    map_up_to(path, u64::MAX)
+}
+
+fn map_up_to(path: &Path, limit: u64) -> Result<Bytes> {
     let refuse = |code, message| Err(Diagnostic::error(code, message).at(place(path)).into());
     // Asked before opening: opening a pipe would wait for a writer.
     match fs::metadata(path) {
@@ -23,7 +33,7 @@ pub(crate) fn map_file(path: &Path) -> Result<Bytes> {
         Ok(metadata) if !metadata.is_file() => {
             refuse(codes::PATH_NOT_A_FILE, "not a regular file".to_owned())
         }
-        Ok(metadata) if metadata.len() > MAX_FILE_BYTES => {
+        Ok(metadata) if metadata.len() > limit => {
             let message = format!("{} bytes; an ONNX file has at most 2 GiB", metadata.len());
             refuse(codes::FILE_TOO_LARGE, message)
         }

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use prost::Message as _;
 use veracity_diag::{Diagnostic, Place, Result, codes};
 
+use crate::generated::onnx::tensor_proto::DataLocation;
 use crate::generated::onnx::{
     GraphProto, ModelProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
 };
@@ -43,8 +42,9 @@ impl Model {
     /// Reads bytes, which stay in use.
     pub fn from_bytes(bytes: Bytes) -> Result<Self> {
         limits::check(&bytes)?;
-        let proto = ModelProto::decode(bytes)
+        let mut proto = ModelProto::decode(bytes)
             .map_err(|error| malformed(format!("not an ONNX model: {error}")))?;
+        leave_out_the_default(&mut proto);
         Ok(Self::checked(proto).map_err(malformed)?)
     }
 
@@ -64,26 +64,8 @@ impl Model {
 
     /// The model as a file. The same model gives the same bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let size = self.proto.encoded_len();
-        if size as u64 > limits::MAX_FILE_BYTES {
-            let message = format!("the model takes {size} bytes; an ONNX file has at most 2 GiB");
-            return Err(Diagnostic::error(codes::FILE_TOO_LARGE, message)
-                .hint("keep the weights in a file of their own")
-                .into());
-        }
+        self.check_size()?;
         Ok(self.proto.encode_to_vec())
-    }
-
-    /// Writes the model. A file that is already there is replaced, never written into: it may be
-    /// the one that this or another model has mapped.
-    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        let place = map::place(path);
-        let bytes = self.to_bytes().map_err(|refusal| refusal.within(&place))?;
-        replace_file(path, &bytes).map_err(|error| {
-            let message = format!("cannot be written: {error}");
-            Diagnostic::error(codes::FILE_UNWRITABLE, message).at(place).into()
-        })
     }
 
     /// What the graph must be given. An input that has an initializer has a value already and is
@@ -183,21 +165,17 @@ pub(crate) fn initializer_names(graph: &GraphProto) -> impl Iterator<Item = &str
     graph.initializer.iter().chain(sparse).map(TensorProto::name)
 }
 
-fn malformed(problem: impl Into<String>) -> Diagnostic {
-    Diagnostic::error(codes::ONNX_MALFORMED, problem)
+/// That a weight lies in the file itself is what holds when nothing is said. It is not said here, so
+/// that a weight that was put into another file and read back is what it was.
+fn leave_out_the_default(proto: &mut ModelProto) {
+    let weights = proto.graph.iter_mut().flat_map(|graph| &mut graph.initializer);
+    for tensor in
+        weights.filter(|tensor| tensor.data_location == Some(DataLocation::Default.into()))
+    {
+        tensor.data_location = None;
+    }
 }
 
-/// Fills a new file beside `path` and moves it there.
-fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // Two threads may write the same model.
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let name =
-        path.file_name().ok_or_else(|| std::io::Error::other("the path has no file name"))?;
-    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let temporary = path.with_file_name(format!(".{}.{process}.{count}.new", name.display()));
-    let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
-    written.inspect_err(|_| {
-        // The first error is the one to report.
-        let _ = fs::remove_file(&temporary);
-    })
+fn malformed(problem: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::ONNX_MALFORMED, problem)
 }

@@ -1,5 +1,6 @@
 //! Reads a model together with the weights that lie beside it.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use veracity_diag::{Diagnostic, Place, Refusal, Result, codes};
 
 use crate::generated::onnx::tensor_proto::DataLocation;
 use crate::generated::onnx::{GraphProto, TensorProto};
-use crate::{Model, map};
+use crate::{ExternalFile, Model, map};
 
 impl Model {
     /// Reads a file, and the weights of its main graph that lie in files of their own: they are
@@ -25,23 +26,18 @@ impl Model {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let mut pieces = Vec::new();
+        // Weights of one model mostly lie in one file.
+        let mut mapped: HashMap<&str, Bytes> = HashMap::new();
+        let mut pieces: HashMap<&str, Bytes> = HashMap::with_capacity(files.len());
         for file in &files {
             let at = Place { node: Some(file.tensor.clone()), ..place.clone() };
-            let bytes = contained(folder, &file.location).map_err(|found| found.within(&at))?;
-            let end = file.length.map_or(bytes.len() as u64, |length| file.offset + length);
-            let (start, end) = (usize::try_from(file.offset), usize::try_from(end));
-            let piece = match (start, end) {
-                (Ok(start), Ok(end)) if start <= end && end <= bytes.len() => {
-                    bytes.slice(start..end)
-                }
-                _ => {
-                    let message =
-                        format!("{:?} has {} bytes, which are too few", file.location, bytes.len());
-                    return Err(outside(message).within(&at));
-                }
-            };
-            pieces.push((file.tensor.as_str(), piece));
+            if !mapped.contains_key(file.location.as_str()) {
+                let bytes = contained(folder, &file.location).map_err(|found| found.within(&at))?;
+                mapped.insert(&file.location, bytes);
+            }
+            let bytes = &mapped[file.location.as_str()];
+            let piece = piece(bytes, file).map_err(|found| found.within(&at))?;
+            pieces.insert(&file.tensor, piece);
         }
         let mut whole = model.changed(|graph| put_in(graph, &pieces));
         if whole.has_external_data() {
@@ -50,6 +46,19 @@ impl Model {
         }
         whole.set_place(&place);
         Ok(whole)
+    }
+}
+
+/// The bytes of one tensor.
+fn piece(bytes: &Bytes, file: &ExternalFile) -> Result<Bytes> {
+    let end = file.length.map_or(bytes.len() as u64, |length| file.offset + length);
+    match (usize::try_from(file.offset), usize::try_from(end)) {
+        (Ok(start), Ok(end)) if start <= end && end <= bytes.len() => Ok(bytes.slice(start..end)),
+        _ => {
+            let message =
+                format!("{:?} has {} bytes, which are too few", file.location, bytes.len());
+            Err(outside(message))
+        }
     }
 }
 
@@ -62,14 +71,14 @@ fn contained(folder: &Path, location: &str) -> Result<Bytes> {
         let message = format!("{location:?} leads out of the folder of the model");
         return Err(Diagnostic::error(codes::PATH_LEAVES_BUNDLE, message).into());
     }
-    map::map_file(&path)
+    map::map_weights(&path)
 }
 
-fn put_in(graph: &mut GraphProto, pieces: &[(&str, Bytes)]) {
+fn put_in(graph: &mut GraphProto, pieces: &HashMap<&str, Bytes>) {
     let external = i32::from(DataLocation::External);
     let is_external = |tensor: &&mut TensorProto| tensor.data_location == Some(external);
     for tensor in graph.initializer.iter_mut().filter(is_external) {
-        if let Some((_, piece)) = pieces.iter().find(|(name, _)| *name == tensor.name()) {
+        if let Some(piece) = pieces.get(tensor.name()) {
             tensor.raw_data = Some(piece.clone());
             tensor.external_data.clear();
             tensor.data_location = None;
@@ -129,6 +138,35 @@ mod tests {
             let refused = Model::read_whole(write(folder.path(), location, bytes)).unwrap_err();
             assert_eq!(refused.first_error().code, code, "{location}");
         }
+    }
+
+    #[test]
+    fn weights_may_be_larger_than_a_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let elements = (3_u64 << 30) / 4;
+        let size = usize::try_from(elements).unwrap();
+        let model = GraphBuilder::new("g", 20)
+            .input("x", DType::F32, [size])
+            .initializer("w", &Tensor::from_slice([2], &[0.0_f32, 0.0]).unwrap())
+            .node(Node::new("Add", ["x", "w"], ["y"]))
+            .output("y", DType::F32, [size])
+            .finish()
+            .unwrap();
+        let model = model.changed(|graph| {
+            let tensor = &mut graph.initializer[0];
+            tensor.dims = vec![elements.cast_signed()];
+            tensor.raw_data = None;
+            tensor.data_location = Some(DataLocation::External.into());
+            tensor.external_data = vec![entry("location", "w.bin")];
+        });
+        let path = folder.path().join("model.onnx");
+        model.write(&path).unwrap();
+        // The file has holes: it takes no room.
+        std::fs::File::create(folder.path().join("w.bin")).unwrap().set_len(3 << 30).unwrap();
+        let whole = Model::read_whole(&path).unwrap();
+        assert_eq!(whole.graph().initializer[0].raw_data().len() as u64, 3 << 30);
+        let refused = whole.write(folder.path().join("whole.onnx")).unwrap_err();
+        assert_eq!(refused.first_error().code, codes::FILE_TOO_LARGE);
     }
 
     #[cfg(unix)]
