@@ -33,7 +33,7 @@ impl Weight {
 
     /// A constant that takes over row-major, little-endian bytes. `None` when they do not fill the
     /// shape.
-    pub fn from_bytes(dtype: DType, dims: &[usize], bytes: Vec<u8>) -> Option<Self> {
+    pub fn from_raw(dtype: DType, dims: &[usize], bytes: Vec<u8>) -> Option<Self> {
         let shape = veracity_tensor::Shape::new(dims)?;
         if shape.elements().checked_mul(dtype.size()) != Some(bytes.len()) {
             return None;

@@ -121,7 +121,7 @@ pub(super) fn scaled(weight: &Weight, layout: Layout, factors: &[f64]) -> Result
         DType::BF16 => every_block::<bf16>(bytes, layout, factors),
         _ => Err("the elements of a weight are not of a float type".to_owned()),
     }?;
-    Weight::from_bytes(dtype, &weight.dims(), scaled)
+    Weight::from_raw(dtype, &weight.dims(), scaled)
         .ok_or_else(|| "the shape of a weight is too large".to_owned())
 }
 
@@ -134,7 +134,7 @@ pub(super) fn rounded(dtype: DType, elements: &[f64]) -> Result<Weight, String> 
         DType::BF16 => vector::<bf16>(elements),
         _ => Err("a bias is not of a float type".to_owned()),
     }?;
-    Weight::from_bytes(dtype, &[elements.len()], bytes)
+    Weight::from_raw(dtype, &[elements.len()], bytes)
         .ok_or_else(|| "the shape of a bias is too large".to_owned())
 }
 
