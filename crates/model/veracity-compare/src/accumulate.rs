@@ -17,8 +17,10 @@ use crate::simd::{InstructionSet, Job, Simd};
 use crate::summary::{NonFiniteTally, Range};
 
 mod kinds;
+mod same;
 
 use kinds::{Doubles, Integers, Pair, Pairs, Singles};
+use same::FiniteEnds;
 
 /// A little below 1: a quotient that is estimated to stay below `max_rel` by this factor is
 /// below it for certain, whatever the two roundings of the estimate did.
@@ -103,6 +105,27 @@ impl Accumulator {
                 set.run(AddPairs { into, pairs, first, errors });
             }
         }
+    }
+
+    /// Adds a tile both sides of which are the same, bit for bit, if all of it is finite; else it
+    /// adds nothing and says `false`. With no error, the ends of the ranges are all that such a
+    /// tile can change.
+    pub(crate) fn add_same(&mut self, set: InstructionSet, values: Values<'_>) -> bool {
+        let found = match values {
+            Values::Single(side, _) => set.run(FiniteEnds(side)),
+            Values::Double(side, _) | Values::Integer(side, ..) => set.run(FiniteEnds(side)),
+        };
+        let Some((low, high)) = found else {
+            return false;
+        };
+        let lanes = &mut self.lanes;
+        for lowest in [&mut lanes.reference_low[0], &mut lanes.candidate_low[0]] {
+            *lowest = lowest.min(low);
+        }
+        for highest in [&mut lanes.reference_high[0], &mut lanes.candidate_high[0]] {
+            *highest = highest.max(high);
+        }
+        true
     }
 
     /// Adds one pair to its lane and says whether it was compared.

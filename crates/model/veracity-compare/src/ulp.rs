@@ -50,6 +50,13 @@ impl UlpTally {
         }
     }
 
+    /// Adds a tile of `len` finite pairs both sides of which are the same.
+    pub(crate) fn add_same(&mut self, tile: &Tile<'_>, len: usize) {
+        if !self.tile_bins.is_empty() && tile.dtype.is_float() {
+            self.counts[0][0] += len as u64;
+        }
+    }
+
     fn add<B: FloatBits>(&mut self, set: InstructionSet, tile: &Tile<'_>, infinity: B) {
         let (reference, candidate) = (elements::<B>(tile.reference), elements(tile.candidate));
         let max = if self.tile_bins.is_empty() {
