@@ -104,17 +104,17 @@ impl BundleWriter {
         let sums = self.write_files(&mut staging, &name, &mut unsynced)?;
         self.fill_in(sums)?;
         let yaml = yaml_name(&name)?;
-        self.write_description(&mut staging, &yaml, &mut unsynced)?;
+        let mut description = self.write_description(&mut staging, &yaml)?;
         let bundle = read_back(&staging, &yaml)?;
         if let Some(prove) = prove {
             // The disk and the models have nothing to wait for each other.
-            let json = unsynced.sync_while(|| prove(&bundle));
+            let json = unsynced.sync_large_while(|| prove(&bundle));
             let json = json.map_err(|refusal| in_the_bundle(refusal, &staging))?;
             self.add_proof(&json, &mut staging, &mut unsynced)?;
-            self.write_description(&mut staging, &yaml, &mut unsynced)?;
+            description = self.write_description(&mut staging, &yaml)?;
         }
-        for (path, folder) in staging.folders()? {
-            unsynced.add(path, folder)?;
+        for (path, file) in staging.folders()?.into_iter().chain([description]) {
+            unsynced.add(path, file)?;
         }
         unsynced.sync()?;
         Ok(staging.publish()?.join(yaml.as_str()))
@@ -124,15 +124,15 @@ impl BundleWriter {
         &self,
         staging: &mut Staging,
         yaml: &BundlePath,
-        unsynced: &mut Unsynced,
-    ) -> Result<()> {
+    ) -> Result<(PathBuf, File)> {
         let text = self.spec.to_yaml();
         let path = staging.prepare(yaml)?;
         let written = File::create(&path).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             Ok(file)
         });
-        unsynced.add(path.clone(), written.map_err(|error| unwritable(&path, &error))?)
+        let file = written.map_err(|error| unwritable(&path, &error))?;
+        Ok((path, file))
     }
 
     fn add_proof(

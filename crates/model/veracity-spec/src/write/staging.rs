@@ -84,12 +84,13 @@ impl Staging {
     }
 
     /// Puts the folder, which has reached the disk, in the place of the target.
+    ///
+    /// A step that has not reached the disk itself is as good as not taken, and leaves what was
+    /// there before. It is only waited for where that is about to be removed.
     pub(super) fn publish(self) -> Result<PathBuf> {
-        let failed = |error: io::Error| unwritable(&self.target, &error);
         // Checked again: someone may have put something else there since.
         check_replaceable(&self.target)?;
-        self.swap().map_err(failed)?;
-        sync_folder(&self.parent).map_err(failed)?;
+        self.swap().map_err(|error| unwritable(&self.target, &error))?;
         Ok(self.target.clone()) // Dropping `self` removes the old bundle, which now is at `path`.
     }
 
@@ -101,7 +102,7 @@ impl Staging {
         }
         match exchange(&self.path, &self.target) {
             Err(error) if cannot_exchange(&error) => self.swap_by_renaming(),
-            result => result,
+            result => result.and_then(|()| sync_folder(&self.parent)),
         }
     }
 
@@ -115,6 +116,7 @@ impl Staging {
             fs::rename(&aside, &self.target)?;
             return Err(error);
         }
+        sync_folder(&self.parent)?;
         fs::remove_dir_all(&aside)
     }
 }
