@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import subprocess
 import sys
 import zipfile
@@ -271,6 +272,45 @@ def test_files_do_not_hold_the_examples(backend: str, tmp_path: Path) -> None:
 
 
 # TorchScript
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_the_tracer_gets_the_very_module_that_torch_would_make(
+    training: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Same bytes, and torch's own way is taken where its private functions are other ones."""
+
+    class Mixed(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(3, 3))
+            self.register_buffer("shift", torch.arange(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.tanh(x @ self.weight) + self.shift
+
+    module = torch.fx.symbolic_trace(Mixed()).train(training)
+    ports = backends.Ports("pilot", ["x"], ["y"], [torch.randn(2, 3)])
+    path = tmp_path / "model.pt"
+    made: list[str] = []
+    tracer: Any = importlib.import_module("torch.jit._trace")
+    original = tracer.TopLevelTracedModule
+
+    def by_torch(*args: Any, **kwargs: Any) -> Any:
+        made.append("by torch")
+        return original(*args, **kwargs)
+
+    def unknown() -> None:
+        raise AttributeError
+
+    monkeypatch.setattr(tracer, "TopLevelTracedModule", by_torch)
+    backends.export("jit", module, ports, path, {})
+    assert made == []
+    ours = path.read_bytes()
+    monkeypatch.setattr("veracity.export.backends.jit._attribute_types", unknown)
+    backends.export("jit", module, ports, path, {})
+    assert made == ["by torch"]
+    assert path.read_bytes() == ours
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -84,7 +84,10 @@ def _scripted(module: fx.GraphModule, options: dict[str, Any], notes: list[str])
 
 def _traced(module: fx.GraphModule, ports: Ports, options: dict[str, Any]) -> Any:
     examples = tuple(example.detach().clone() for example in ports.examples)
+    bare = _bare(module)
     settings = {"check_trace": False, "_store_inputs": False} | options
+    if isinstance(bare, _Bare):
+        settings.setdefault("_module_class", _empty_script)
     known = _keywords(torch.jit.trace, without=set())
     settings = {key: value for key, value in settings.items() if key in known}
     try:
@@ -94,7 +97,7 @@ def _traced(module: fx.GraphModule, ports: Ports, options: dict[str, Any]) -> An
             warnings.catch_warnings(record=True) as warned,
         ):
             warnings.simplefilter("always")
-            traced = torch.jit.trace(_bare(module), examples, **settings)
+            traced = torch.jit.trace(bare, examples, **settings)
     except Exception as error:  # any: torch's tracer raises whatever it meets
         raise exporter_refused(error, module, ports) from error
     # Functions of torch that are written in Python may read a size, which is fine, or a value.
@@ -122,6 +125,58 @@ def _bare(module: fx.GraphModule) -> nn.Module:
 
 class _Bare(nn.Module):
     """Has a forward of its own, which is somebody else's."""
+
+    def __dir__(self) -> list[str]:
+        """Return what can matter to torch, which looks for decorated methods under every name."""
+        return ["forward"]
+
+
+def _empty_script(bare: _Bare, _compilation_unit: Any = None) -> Any:
+    """Return the module that the tracer puts the graph into, made from the tensors alone.
+
+    torch makes the same one, and asks about each of some hundred methods on the way, which takes
+    longer than the rest of the tracing. The functions are private: where they are other ones,
+    torch's way is taken.
+    """
+    try:
+        return _script_of_tensors(bare)
+    except (AttributeError, TypeError):
+        tracer: Any = importlib.import_module("torch.jit._trace")
+        return tracer.TopLevelTracedModule(bare, _compilation_unit=_compilation_unit)
+
+
+def _script_of_tensors(bare: _Bare) -> Any:
+    compiler: Any = torch._C
+    builder = compiler.ConcreteModuleTypeBuilder(type(bare))
+    values: dict[str, Any] = {}
+    for tensors, is_parameter in ((bare._parameters, True), (bare._buffers, False)):
+        for name, value in tensors.items():
+            kind = compiler._jit_try_infer_type(value).type()
+            builder.add_attribute(name, kind, is_parameter, not is_parameter)
+            values[name] = value
+    for name, kind in _attribute_types().items():
+        builder.add_attribute(name, kind, False, False)
+        values[name] = getattr(bare, name)
+    builder.set_poisoned()  # torch's word for a type that no other module shares
+    concrete = builder.build()
+    made = compiler._create_module_with_type(concrete.jit_type)
+
+    def fill(script: Any) -> None:
+        for name, value in values.items():
+            made.setattr(name, value)
+        script._concrete_type = concrete
+
+    scripts: Any = torch.jit
+    return scripts.RecursiveScriptModule._construct(made, fill)
+
+
+@functools.cache
+def _attribute_types() -> dict[str, Any]:
+    """Return the types of the attributes that torch keeps of every module, in its order."""
+    compiler: Any = importlib.import_module("torch.jit._recursive")
+    empty = nn.Module()
+    found = compiler.get_module_concrete_type(empty, share_types=False).get_attributes()
+    return {name: found[name][0] for name in vars(empty) if name in found}
 
 
 @contextlib.contextmanager
