@@ -30,7 +30,7 @@ impl Unsynced {
 
     /// Waits until every file is on the disk.
     pub(super) fn sync(&mut self) -> Result<()> {
-        sync_all_while(std::mem::take(&mut self.0), || Ok(()))
+        sync_all_while(&std::mem::take(&mut self.0), || Ok(()))
     }
 
     /// Does something else until the large files are on the disk. The others still have to get
@@ -39,13 +39,14 @@ impl Unsynced {
         let is_large = |(_, file): &(PathBuf, File)| {
             file.metadata().is_ok_and(|metadata| metadata.len() >= LARGE)
         };
-        let (large, others) = std::mem::take(&mut self.0).into_iter().partition(is_large);
+        let (large, others): (Vec<_>, _) =
+            std::mem::take(&mut self.0).into_iter().partition(is_large);
         self.0 = others;
-        sync_all_while(large, work)
+        sync_all_while(&large, work)
     }
 }
 
-fn sync_all_while<T>(files: Vec<(PathBuf, File)>, work: impl FnOnce() -> Result<T>) -> Result<T> {
+fn sync_all_while<T>(files: &[(PathBuf, File)], work: impl FnOnce() -> Result<T>) -> Result<T> {
     let sync = |(path, file): &(PathBuf, File)| -> Option<Diagnostic> {
         file.sync_all().err().map(|error| unwritable(path, &error))
     };
