@@ -11,6 +11,7 @@ mod measurement;
 mod number;
 mod proof;
 mod repro;
+mod rewrite_checks;
 mod rows;
 mod timing;
 
@@ -32,6 +33,9 @@ pub use proof::{
     SampleProof, SessionRecord, Subject, TolerancePolicy,
 };
 pub use repro::{REPRO_SCHEMA_VERSION, ReproRecord, ReproRun};
+pub use rewrite_checks::{
+    CumulativeCheck, REWRITE_CHECKS_SCHEMA_VERSION, RewriteCheck, RewriteChecks,
+};
 pub use rows::{Part, ProofRow};
 pub use timing::{Latency, StepTiming};
 

@@ -12,8 +12,10 @@ mod patch;
 #[cfg(test)]
 mod tests;
 mod weight;
+mod window;
 
 pub use apply::Applied;
 pub use graph::{Graph, NodeId};
 pub use patch::Patch;
 pub use weight::Weight;
+pub use window::Window;

@@ -32,7 +32,7 @@ mod write_external;
 
 pub use build::{GraphBuilder, Node};
 pub use capture::NodeFacts;
-pub use edit::{Applied, Graph, NodeId, Patch, Weight};
+pub use edit::{Applied, Graph, NodeId, Patch, Weight, Window};
 pub use external::ExternalFile;
 pub use merge::{Edge, PortRef, Stage, merge};
 pub use model::Model;

@@ -9,6 +9,7 @@ mod class;
 mod digest;
 mod facts;
 mod found;
+pub mod judge;
 mod pass;
 pub mod passes;
 mod pattern;
@@ -21,5 +22,8 @@ pub use facts::{Element, Fact, Facts};
 pub use found::{Declined, Found, Proposal};
 pub use pass::{Parameter, Pass};
 pub use pipeline::Pipeline;
-pub use runner::{Judge, Limits, Opinion, Rewrite, Sweep, Transformed, Trusting, transform};
+pub use runner::{
+    Judge, Limits, Match, Opinion, PassDone, Rewrite, Sweep, Transformed, Trusting, transform,
+    transform_only,
+};
 pub use view::View;

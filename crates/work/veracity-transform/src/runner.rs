@@ -39,8 +39,17 @@ pub struct Rewrite {
     pub index: usize,
     /// The node that the match is about.
     pub anchor: NodeId,
+    /// The first value that the node gave.
+    pub value: String,
     /// What was done.
     pub applied: Applied,
+}
+
+impl Rewrite {
+    /// The name of the match, by which it is found again in another run.
+    pub fn key(&self) -> Match {
+        Match { pass: self.pass, value: self.value.clone() }
+    }
 }
 
 /// What a judge thinks of a rewrite.
@@ -72,11 +81,32 @@ pub trait Judge {
     /// An opinion about each rewrite of a sweep, in their order.
     fn sweep(&mut self, sweep: &Sweep<'_>) -> Result<Vec<Opinion>>;
 
-    /// Called when all sweeps of a pass in one round are done.
-    fn pass_done(&mut self, pass: &dyn Pass, graph: &Graph) -> Result<()> {
-        let _ = (pass, graph);
-        Ok(())
+    /// An opinion about all that a pass did in one round, when it did something. What is rejected
+    /// is taken back as a whole, and the pass is not asked again.
+    fn pass_done(&mut self, done: &PassDone<'_>) -> Result<Opinion> {
+        let _ = done;
+        Ok(Opinion::Keep)
     }
+}
+
+/// A pass that is done for this round.
+pub struct PassDone<'s> {
+    /// The pass.
+    pub pass: &'s dyn Pass,
+    /// The graph now.
+    pub graph: &'s Graph,
+    /// Every rewrite so far.
+    pub rewrites: &'s [Rewrite],
+}
+
+/// A match, named so that it is found again in another run: by its pass, and by what the node gives
+/// that it is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Match {
+    /// The pass.
+    pub pass: &'static str,
+    /// The first value of the node.
+    pub value: String,
 }
 
 /// A judge that keeps everything and looks at nothing.
@@ -117,11 +147,24 @@ pub fn transform(
     limits: Limits,
     judge: &mut dyn Judge,
 ) -> Result<Transformed> {
+    transform_only(graph, pipeline, limits, judge, &|_| true)
+}
+
+/// Does the same, with only those matches that are `allowed`.
+pub fn transform_only(
+    graph: Graph,
+    pipeline: &Pipeline,
+    limits: Limits,
+    judge: &mut dyn Judge,
+    allowed: &dyn Fn(&Match) -> bool,
+) -> Result<Transformed> {
     let facts = Facts::of(&graph);
     let mut run = Run {
         facts,
         limits,
         judge,
+        allowed,
+        barred: BTreeSet::new(),
         indices: BTreeMap::new(),
         banned: BTreeSet::new(),
         done: Transformed {
@@ -152,6 +195,9 @@ struct Run<'j> {
     facts: Facts,
     limits: Limits,
     judge: &'j mut dyn Judge,
+    allowed: &'j dyn Fn(&Match) -> bool,
+    /// Passes whose work was taken back.
+    barred: BTreeSet<&'static str>,
     /// Matches of each pass so far.
     indices: BTreeMap<&'static str, usize>,
     /// Matches that were judged wrong and are not tried again.
@@ -161,14 +207,36 @@ struct Run<'j> {
 
 impl Run<'_> {
     fn pass(&mut self, pass: &dyn Pass, round: usize) -> Result<()> {
+        if self.barred.contains(pass.name()) {
+            return Ok(());
+        }
+        let before = self.judge.looks().then(|| self.done.graph.clone());
+        let (first, index) = (self.done.rewrites.len(), self.indices.get(pass.name()).copied());
+        self.sweeps(pass, round)?;
+        if self.done.rewrites.len() == first {
+            return Ok(());
+        }
+        let (graph, rewrites) = (&self.done.graph, self.done.rewrites.as_slice());
+        let opinion = self.judge.pass_done(&PassDone { pass, graph, rewrites })?;
+        if let (Opinion::Reject(reason), Some(before)) = (opinion, before) {
+            self.done.graph = before;
+            self.facts = Facts::of(&self.done.graph);
+            let gone = self.done.rewrites.drain(first..);
+            self.done.rejected.extend(gone.map(|rewrite| (rewrite, reason.clone())));
+            self.indices.insert(pass.name(), index.unwrap_or(0));
+            self.barred.insert(pass.name());
+        }
+        Ok(())
+    }
+
+    fn sweeps(&mut self, pass: &dyn Pass, round: usize) -> Result<()> {
         for _ in 0..self.limits.sweeps {
             let mut found = Found::default();
             pass.find(&View::new(&self.done.graph, &self.facts), &mut found);
             found.declined.sort();
             found.declined.dedup();
             self.done.declined.insert(pass.name(), found.declined);
-            let banned = &self.banned;
-            found.proposals.retain(|one| !banned.contains(&(pass.name(), one.anchor)));
+            found.proposals.retain(|one| !self.is_banned(pass, one));
             if found.proposals.is_empty()
                 || self.is_full()
                 || !self.sweep(pass, round, &found.proposals)?
@@ -176,7 +244,7 @@ impl Run<'_> {
                 break;
             }
         }
-        self.judge.pass_done(pass, &self.done.graph)
+        Ok(())
     }
 
     fn is_full(&self) -> bool {
@@ -218,7 +286,18 @@ impl Run<'_> {
     }
 
     fn is_banned(&self, pass: &dyn Pass, proposal: &Proposal) -> bool {
-        self.banned.contains(&(pass.name(), proposal.anchor))
+        if self.banned.contains(&(pass.name(), proposal.anchor)) {
+            return true;
+        }
+        let value = self.value_of(proposal.anchor);
+        !(self.allowed)(&Match { pass: pass.name(), value })
+    }
+
+    /// The first value that a node gives.
+    fn value_of(&self, anchor: NodeId) -> String {
+        let node = self.done.graph.node(anchor);
+        let given = node.and_then(|node| node.outputs().iter().find(|name| !name.is_empty()));
+        given.cloned().unwrap_or_default()
     }
 
     fn apply(&mut self, pass: &dyn Pass, round: usize, proposals: &[Proposal]) -> Vec<Rewrite> {
@@ -231,13 +310,14 @@ impl Run<'_> {
             if id >= self.limits.rewrites || nodes.iter().any(|node| touched.contains(node)) {
                 continue;
             }
+            let value = self.value_of(*anchor);
             // Another rewrite of this sweep may have taken away what this one needs. The pass is
             // asked again, and then sees the graph as it is.
             let Ok(applied) = self.done.graph.apply(patch) else { continue };
             touched.extend(nodes);
             let (class, index) = (pass.class(), first + rewrites.len());
             let (pass, anchor) = (pass.name(), *anchor);
-            rewrites.push(Rewrite { id, pass, class, round, index, anchor, applied });
+            rewrites.push(Rewrite { id, pass, class, round, index, anchor, value, applied });
         }
         rewrites
     }

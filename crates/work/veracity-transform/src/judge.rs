@@ -1,0 +1,26 @@
+//! Checks rewrites by running them.
+//!
+//! Each rewrite is cut out as a *window*: the nodes that went and changed, those that came, and
+//! what lies between them. Both sides are run on the values that the model really has there and on
+//! unpleasant ones, and compared as the class of the pass demands. At the end (or after each pass)
+//! the outputs of the whole model are compared with those of the original. What could not be run
+//! is reported as that, and never counted as proved.
+
+mod adverse;
+mod checker;
+mod inputs;
+mod local;
+mod options;
+mod random;
+mod rules;
+mod run;
+mod second;
+mod store;
+mod tally;
+mod values;
+mod whole;
+mod window;
+
+pub use checker::Checker;
+pub use inputs::{InputSet, Inputs};
+pub use options::{CheckOptions, OnFail, Unchecked, Validation};

@@ -1,0 +1,435 @@
+//! Checks rewrites alone: windows of one sweep, many in one model.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use veracity_onnx::{Graph, Node};
+use veracity_results::RewriteCheck;
+use veracity_tensor::Tensor;
+
+use super::Checker;
+use super::adverse::Adverse;
+use super::rules::{Demand, Outcome, ROUNDINGS, Row, compare};
+use super::run::{Failure, Job, Values};
+use super::second::{Suspect, look};
+use super::tally::Tally;
+use super::values::first_other_bits;
+use super::window::{Side, Window};
+use crate::{Class, Rewrite};
+
+/// Windows that are run together where values take too much memory to be held.
+const FEW: usize = 8;
+
+/// Values that windows are run on.
+struct Set {
+    name: String,
+    /// The set of inputs that leads to them, when they are real.
+    real: Option<usize>,
+    values: Values,
+}
+
+/// One window on one set of values.
+struct Case<'w> {
+    number: usize,
+    set: usize,
+    window: &'w Window,
+    /// Whether what was there before is known from running the original.
+    is_known: bool,
+}
+
+/// What each side of a window is asked for.
+struct Wanted<'w> {
+    before: Vec<&'w str>,
+    after: Vec<&'w str>,
+    /// The same with all values that came, for later rewrites.
+    after_real: Vec<&'w str>,
+}
+
+type Got = Result<Vec<Tensor>, Failure>;
+
+/// Checks the rewrites of one sweep.
+pub(super) struct Local<'c, 'e> {
+    checker: &'c mut Checker<'e>,
+    graph: &'c Graph,
+}
+
+impl<'c, 'e> Local<'c, 'e> {
+    pub(super) fn new(checker: &'c mut Checker<'e>, graph: &'c Graph) -> Self {
+        Self { checker, graph }
+    }
+
+    /// What is found about each rewrite, in their order.
+    pub(super) fn check(mut self, rewrites: &[&Rewrite]) -> Vec<RewriteCheck> {
+        let places = self.graph.places();
+        let windows: Vec<Window> =
+            rewrites.iter().map(|one| Window::of(self.graph, &places, one)).collect();
+        let tight = self.checker.store.is_tight();
+        if !tight {
+            self.fetch(&windows);
+        }
+        let mut found = Vec::new();
+        for range in self.chunks(&windows) {
+            if tight {
+                self.fetch(&windows[range.clone()]);
+            }
+            found.extend(self.chunk(&windows[range.clone()], &rewrites[range]));
+        }
+        found
+    }
+
+    fn fetch(&mut self, windows: &[Window]) {
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        for window in windows.iter().filter(|window| !window.is_structural()) {
+            names.extend(window.given.iter().cloned());
+            if self.is_untouched(window) {
+                names.extend(window.outputs.iter().map(|(old, _)| old.clone()));
+            }
+        }
+        names.retain(|name| self.graph.weight(name).is_none());
+        self.checker.store.fetch(&mut self.checker.bench, self.graph, &names);
+    }
+
+    /// Whether what was there is what the original has: its values are known then.
+    fn is_untouched(&self, window: &Window) -> bool {
+        let same = |node: &Node| {
+            let name = node.outputs().iter().find(|name| !name.is_empty());
+            let there = name.and_then(|name| self.checker.original.producer(name));
+            there.is_some_and(|(_, original)| original == node)
+        };
+        !window.given.is_empty() && window.before.nodes.iter().all(same)
+    }
+
+    /// Windows that are run together, within the memory that is allowed.
+    fn chunks(&self, windows: &[Window]) -> Vec<Range<usize>> {
+        let size = |name: &str| {
+            let sets = 0..self.checker.store.len();
+            let values = sets.filter_map(|set| self.checker.store.values(set).get(name));
+            values.map(|tensor| tensor.bytes().len()).max().unwrap_or(0)
+        };
+        let mut chunks: Vec<Range<usize>> = Vec::new();
+        let mut bytes = 0;
+        for (number, window) in windows.iter().enumerate() {
+            let given: usize = window.given.iter().map(|name| size(name)).sum();
+            let outputs: usize = window.outputs.iter().map(|(old, _)| size(old)).sum();
+            let takes = (given + 2 * outputs) * 6;
+            let few = self.checker.store.is_tight();
+            match chunks.last_mut() {
+                Some(last)
+                    if bytes + takes <= self.checker.options.memory
+                        && !(few && last.len() >= FEW) =>
+                {
+                    last.end = number + 1;
+                    bytes += takes;
+                }
+                _ => {
+                    chunks.push(number..number + 1);
+                    bytes = takes;
+                }
+            }
+        }
+        chunks
+    }
+
+    fn chunk(&mut self, windows: &[Window], rewrites: &[&Rewrite]) -> Vec<RewriteCheck> {
+        let mut tallies: Vec<Tally> = rewrites.iter().map(|_| Tally::default()).collect();
+        let sets = self.sets(windows, rewrites);
+        let cases = self.cases(windows, rewrites, &sets, &mut tallies);
+        let wanted: Vec<Wanted<'_>> = windows.iter().map(Wanted::of).collect();
+        let (before, after) = self.run(&cases, &sets, &wanted);
+        let mut suspects: Vec<(usize, Suspect<'_>)> = Vec::new();
+        let mut rows: Vec<(usize, &str, Row)> = Vec::new();
+        for (at, case) in cases.iter().enumerate() {
+            let set = &sets[case.set];
+            let tally = &mut tallies[case.number];
+            tally.ran_on(&set.name);
+            let (was, is) = match (&before[at], &after[at]) {
+                (Ok(was), Ok(is)) => (was, is),
+                (Err(failure), _) => {
+                    tally.not_run(&set.name, "what was there", failure, set.real.is_some());
+                    continue;
+                }
+                (Ok(_), Err(failure)) => {
+                    tally.broken(&set.name, failure, set.real.is_some());
+                    continue;
+                }
+            };
+            let wanted = &wanted[case.number];
+            let demand = self.demand(rewrites[case.number].class, set.real.is_some());
+            for (old, new) in &case.window.outputs {
+                let was = value(&case.window.before, old, &wanted.before, was, &set.values);
+                let names = wanted.of_after(set.real.is_some());
+                let is = value(&case.window.after, new, names, is, &set.values);
+                let (Some(was), Some(is)) = (was, is) else {
+                    tally.unreadable(&set.name, old);
+                    continue;
+                };
+                let row = compare(&was, &is, demand);
+                if let (Outcome::Suspect, Cow::Borrowed(was), Cow::Borrowed(is)) =
+                    (&row.outcome, &was, &is)
+                {
+                    let side = &case.window.before;
+                    let values = (case.set, &set.values);
+                    let (before, after) = (*was, *is);
+                    suspects.push((at, Suspect { side, output: old, values, before, after, row }));
+                } else {
+                    rows.push((at, old, row));
+                }
+            }
+        }
+        let (places, suspects): (Vec<usize>, Vec<Suspect<'_>>) = suspects.into_iter().unzip();
+        let seed = self.checker.options.inputs.seed;
+        let looked = look(&mut self.checker.bench, self.graph, &suspects, seed);
+        let looked = places.into_iter().zip(&suspects).zip(looked);
+        rows.extend(looked.map(|((at, suspect), row)| (at, suspect.output, row)));
+        self.excuse_unstable(&mut rows, &cases, &sets, &mut tallies);
+        for (at, output, row) in rows {
+            tallies[cases[at].number].add(&sets[cases[at].set].name, output, row);
+        }
+        drop(suspects);
+        self.remember(&cases, &sets, &wanted, after, &tallies);
+        tallies.into_iter().zip(rewrites).map(|(tally, one)| tally.finish(one)).collect()
+    }
+
+    fn demand(&self, class: Class, is_real: bool) -> Demand {
+        let limit = self.checker.options.approximate_limit;
+        Demand { class, roundings: ROUNDINGS, limit, is_real }
+    }
+
+    /// The values of each set of inputs, and unpleasant ones in their place.
+    fn sets(&self, windows: &[Window], rewrites: &[&Rewrite]) -> Vec<Set> {
+        let store = &self.checker.store;
+        let mut sets: Vec<Set> = (0..store.len())
+            .map(|set| {
+                let given = windows.iter().flat_map(|window| &window.given);
+                let found = given
+                    .filter_map(|name| Some((name.clone(), store.values(set).get(name)?.clone())));
+                Set { name: store.name(set).to_owned(), real: Some(set), values: found.collect() }
+            })
+            .collect();
+        let Some(real) = sets.first().map(|set| set.values.clone()) else { return sets };
+        let kinds: BTreeSet<Adverse> = rewrites
+            .iter()
+            .flat_map(|rewrite| Adverse::for_class(rewrite.class))
+            .copied()
+            .collect();
+        for kind in kinds {
+            let applies = |(window, rewrite): &(&Window, &&Rewrite)| {
+                window.is_closed && Adverse::for_class(rewrite.class).contains(&kind)
+            };
+            let names = windows.iter().zip(rewrites).filter(applies);
+            let names: BTreeSet<&String> = names.flat_map(|(window, _)| &window.given).collect();
+            let seed = self.checker.options.inputs.seed;
+            let values = names.into_iter().filter_map(|name| {
+                let like = kind.like(real.get(name)?, name, seed);
+                Some((name.clone(), Arc::new(like)))
+            });
+            let name = kind.name().to_owned();
+            sets.push(Set { name, real: None, values: values.collect() });
+        }
+        sets
+    }
+
+    /// Which window is run on which values.
+    fn cases<'w>(
+        &self,
+        windows: &'w [Window],
+        rewrites: &[&Rewrite],
+        sets: &[Set],
+        tallies: &mut [Tally],
+    ) -> Vec<Case<'w>> {
+        let mut cases = Vec::new();
+        for (number, window) in windows.iter().enumerate() {
+            if window.is_structural() {
+                tallies[number].structural();
+                continue;
+            }
+            let is_known = self.is_untouched(window);
+            let class = rewrites[number].class;
+            let has_floats = |set: &Set| {
+                let mut found = window.given.iter().filter_map(|name| set.values.get(name));
+                found.any(|value| value.dtype().is_float())
+            };
+            if sets.is_empty() && !window.given.is_empty() {
+                tallies[number].unreachable("the model could not be given inputs");
+            }
+            for (set, held) in sets.iter().enumerate() {
+                let there = window.given.iter().all(|name| held.values.contains_key(name));
+                let applies = match held.real {
+                    Some(0) => true,
+                    Some(_) => !window.given.is_empty(),
+                    None => {
+                        let kinds = Adverse::for_class(class);
+                        let meant = kinds.iter().any(|kind| kind.name() == held.name);
+                        window.is_closed && meant && there && has_floats(held)
+                    }
+                };
+                if applies && there {
+                    let is_known = is_known && self.knows(held, window);
+                    cases.push(Case { number, set, window, is_known });
+                } else if let Some(real) = held.real.filter(|_| applies) {
+                    tallies[number].unreachable(self.checker.store.problem(real));
+                }
+            }
+        }
+        cases
+    }
+
+    fn knows(&self, set: &Set, window: &Window) -> bool {
+        let values = set.real.map(|real| self.checker.store.values(real));
+        values.is_some_and(|values| {
+            window
+                .outputs
+                .iter()
+                .all(|(old, _)| values.contains_key(old) || window.before.weights.contains_key(old))
+        })
+    }
+
+    fn run(
+        &mut self,
+        cases: &[Case<'_>],
+        sets: &[Set],
+        wanted: &[Wanted<'_>],
+    ) -> (Vec<Got>, Vec<Got>) {
+        let values = |case: &Case<'_>| (case.set, &sets[case.set].values);
+        let open: Vec<Job<'_>> = cases
+            .iter()
+            .filter(|case| !case.is_known)
+            .map(|case| Job {
+                side: &case.window.before,
+                wanted: &wanted[case.number].before,
+                values: values(case),
+            })
+            .collect();
+        let mut found = self.checker.bench.run(self.graph, &open).into_iter();
+        let store = &self.checker.store;
+        let before: Vec<Got> = cases
+            .iter()
+            .map(|case| match sets[case.set].real.filter(|_| case.is_known) {
+                Some(real) => {
+                    let known =
+                        |name: &&str| store.values(real).get(*name).map(|one| (**one).clone());
+                    let found: Option<Vec<Tensor>> =
+                        wanted[case.number].before.iter().map(known).collect();
+                    found.ok_or_else(Failure::lost)
+                }
+                None => found.next().unwrap_or_else(|| Err(Failure::lost())),
+            })
+            .collect();
+        let jobs: Vec<Job<'_>> = cases
+            .iter()
+            .map(|case| Job {
+                side: &case.window.after,
+                wanted: wanted[case.number].of_after(sets[case.set].real.is_some()),
+                values: values(case),
+            })
+            .collect();
+        (before, self.checker.bench.run(self.graph, &jobs))
+    }
+
+    /// Runs what was there again where what came seems wrong: what disagrees with itself cannot
+    /// be blamed on a rewrite.
+    fn excuse_unstable(
+        &mut self,
+        rows: &mut Vec<(usize, &str, Row)>,
+        cases: &[Case<'_>],
+        sets: &[Set],
+        tallies: &mut [Tally],
+    ) {
+        let is_wrong = |row: &Row| matches!(row.outcome, Outcome::Wrong(_));
+        let blamed: Vec<(usize, [&str; 1])> = rows
+            .iter()
+            .filter(|(_, _, row)| is_wrong(row))
+            .map(|(at, name, _)| (*at, [*name]))
+            .collect();
+        let blamed: Vec<_> = blamed
+            .into_iter()
+            .filter(|(at, name)| cases[*at].window.before.makes(name[0]))
+            .collect();
+        let jobs: Vec<Job<'_>> = blamed
+            .iter()
+            .map(|(at, name)| {
+                let case = &cases[*at];
+                Job {
+                    side: &case.window.before,
+                    wanted: name,
+                    values: (case.set, &sets[case.set].values),
+                }
+            })
+            .collect();
+        let bench = &mut self.checker.bench;
+        let (once, again) = (bench.run(self.graph, &jobs), bench.run(self.graph, &jobs));
+        for (((at, name), once), again) in blamed.iter().zip(once).zip(again) {
+            let (Ok(once), Ok(again)) = (once, again) else { continue };
+            let differs = |(one, two): (&Tensor, &Tensor)| {
+                one.shape() != two.shape() || first_other_bits(one, two).is_some()
+            };
+            if once.iter().zip(&again).any(differs) {
+                tallies[cases[*at].number].unstable(name[0]);
+                rows.retain(|(other, output, _)| !(other == at && *output == name[0]));
+            }
+        }
+    }
+
+    /// Keeps values that came, for the rewrites that come after.
+    fn remember(
+        &mut self,
+        cases: &[Case<'_>],
+        sets: &[Set],
+        wanted: &[Wanted<'_>],
+        after: Vec<Got>,
+        tallies: &[Tally],
+    ) {
+        for (case, found) in cases.iter().zip(after) {
+            let (Some(real), Ok(found)) = (sets[case.set].real, found) else { continue };
+            if tallies[case.number].is_wrong() {
+                continue;
+            }
+            let names = &wanted[case.number].after_real;
+            for (name, tensor) in names.iter().zip(found) {
+                let now = case.window.fresh.iter().find(|(from, _)| from == name);
+                if let Some((_, now)) = now {
+                    self.checker.store.insert(real, now.clone(), tensor);
+                }
+            }
+        }
+    }
+}
+
+impl<'w> Wanted<'w> {
+    fn of(window: &'w Window) -> Self {
+        let made = |side: &Side, names: &mut dyn Iterator<Item = &'w String>| -> Vec<&'w str> {
+            let made: BTreeSet<&str> = side.made().collect();
+            let found: BTreeSet<&str> =
+                names.map(String::as_str).filter(|name| made.contains(name)).collect();
+            found.into_iter().collect()
+        };
+        let before = made(&window.before, &mut window.outputs.iter().map(|(old, _)| old));
+        let after = made(&window.after, &mut window.outputs.iter().map(|(_, new)| new));
+        let fresh = window.fresh.iter().map(|(name, _)| name.as_str());
+        let all: BTreeSet<&str> = after.iter().copied().chain(fresh).collect();
+        Self { before, after, after_real: all.into_iter().collect() }
+    }
+
+    fn of_after(&self, is_real: bool) -> &[&'w str] {
+        if is_real { &self.after_real } else { &self.after }
+    }
+}
+
+/// A value of one side: computed, a constant, or handed in.
+fn value<'v>(
+    side: &Side,
+    name: &str,
+    wanted: &[&str],
+    found: &'v [Tensor],
+    given: &'v HashMap<String, Arc<Tensor>>,
+) -> Option<Cow<'v, Tensor>> {
+    if let Some(at) = wanted.iter().position(|one| *one == name) {
+        return found.get(at).map(Cow::Borrowed);
+    }
+    match side.weights.get(name) {
+        Some(weight) => weight.tensor().map(Cow::Owned),
+        None => given.get(name).map(|value| Cow::Borrowed(value.as_ref())),
+    }
+}
