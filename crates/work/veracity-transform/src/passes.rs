@@ -5,6 +5,7 @@
 //! it leaves alone what only looks like a match (one case for each precondition), a second run finds
 //! nothing, and the numbers are right.
 
+mod batch_norm;
 mod constants;
 mod dead_code;
 mod divide_by_power_of_two;
@@ -28,6 +29,7 @@ mod merge_squeezes;
 mod merge_transposes;
 mod no_ops;
 mod normalization;
+mod push_batch_norm;
 mod reciprocal;
 mod scaling;
 mod support;
@@ -53,6 +55,7 @@ pub use merge_slices::MergeSlices;
 pub use merge_squeezes::MergeSqueezes;
 pub use merge_transposes::MergeTransposes;
 pub use no_ops::RemoveNoOps;
+pub use push_batch_norm::PushBatchNorm;
 
 use crate::Pass;
 
@@ -75,6 +78,7 @@ pub fn standard() -> Vec<Box<dyn Pass>> {
         Box::new(MergeClips),
         Box::new(FusePad),
         Box::new(FuseBatchNorm),
+        Box::new(PushBatchNorm),
         Box::new(FuseAffine),
         Box::new(FuseMatMulAdd),
         Box::new(DivideByPowerOfTwo),

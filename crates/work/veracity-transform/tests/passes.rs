@@ -45,3 +45,5 @@ mod merge_squeezes;
 mod merge_transposes;
 #[path = "passes/no_ops.rs"]
 mod no_ops;
+#[path = "passes/push_batch_norm.rs"]
+mod push_batch_norm;

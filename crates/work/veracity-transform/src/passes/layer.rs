@@ -31,10 +31,19 @@ pub(super) struct Layer<'g> {
 }
 
 impl<'g> Layer<'g> {
-    /// The layer that gives a value, for a follower that wants to be folded into it; `None` when it
-    /// is something else.
+    /// The layer that gives a value which nobody else reads, for a follower that wants to be folded
+    /// into it; `None` when it is something else.
     pub(super) fn before(view: &View<'g>, value: &str) -> Result<Option<Self>, String> {
         let Some((id, node)) = view.graph().producer(value) else { return Ok(None) };
+        let layer = Self::of(view, id, node)?;
+        if layer.is_some() {
+            read_once(view, value)?;
+        }
+        Ok(layer)
+    }
+
+    /// A node as a layer; `None` when it is something else.
+    pub(super) fn of(view: &View<'g>, id: NodeId, node: &'g Node) -> Result<Option<Self>, String> {
         let known = ["Conv", "ConvTranspose", "Gemm", "MatMul"];
         if !known.iter().any(|op| node.is(op)) {
             return Ok(None);
@@ -43,7 +52,6 @@ impl<'g> Layer<'g> {
         let Some((weight, dtype)) = float_constant(view, name) else {
             return Err(format!("the weight {name:?} is not a constant of a float type"));
         };
-        read_once(view, value)?;
         if node.is("Gemm") && view.opset() < 7 {
             return Err("the bias of a Gemm before opset 7 has rules of its own".to_owned());
         }
@@ -78,15 +86,102 @@ impl<'g> Layer<'g> {
         affine: &Affine,
         output: &str,
     ) -> Result<Patch, String> {
-        let (bias_name, bias) = self.folded_bias(view, affine)?;
-        let mut node = self.node.clone();
-        let mut patch = patch;
-        if affine.factors.iter().any(|factor| factor.to_bits() != 1.0_f64.to_bits()) {
-            let weight = scaled(self.weight, self.layout, &affine.factors)?;
-            let name = view.fresh(&folded_name(self.weight_name));
-            node = node.with_input(1, &name);
-            patch = patch.weight(name, weight);
+        let (patch, node) = self.with_weight(view, patch, self.layout, &affine.factors)?;
+        let (patch, node) = self.with_bias(view, patch, node, affine)?;
+        Ok(patch.change(self.id, node.with_output(0, output)))
+    }
+
+    /// A patch that folds an affine function of the input channels into the layer, which then takes
+    /// `source`.
+    pub(super) fn take_in(
+        &self,
+        view: &View<'_>,
+        patch: Patch,
+        affine: &Affine,
+        source: &str,
+    ) -> Result<Patch, String> {
+        let layout = self.input_layout()?;
+        let shifts = if affine.shifts.iter().all(|shift| *shift == 0.0) {
+            vec![0.0; self.channels]
+        } else {
+            self.shifts_of_inputs(layout, &affine.shifts)?
+        };
+        let (patch, node) = self.with_weight(view, patch, layout, &affine.factors)?;
+        let added = Affine { factors: vec![1.0; self.channels], shifts };
+        let (patch, node) = self.with_bias(view, patch, node.with_input(0, source), &added)?;
+        Ok(patch.change(self.id, node))
+    }
+
+    /// Number of input channels.
+    pub(super) fn input_channels(&self) -> Result<usize, String> {
+        self.input_layout().map(|layout| layout.channels * layout.groups)
+    }
+
+    /// Where the input channels lie in the weight.
+    fn input_layout(&self) -> Result<Layout, String> {
+        let Layout { blocks, channels, inner, .. } = self.layout;
+        let turned = self.node.int_of("transB").unwrap_or(0) != 0;
+        match (self.node.op_type(), self.weight.dims()[..].split_at_checked(2)) {
+            ("Conv", Some(([_, within], kernel))) => {
+                let groups = usize::try_from(self.node.int_of("group").unwrap_or(1)).unwrap_or(0);
+                let inner = kernel.iter().product();
+                Ok(Layout { blocks: channels, channels: *within, inner, groups })
+            }
+            ("Gemm", _) if turned => {
+                Ok(Layout { blocks: channels, channels: inner, inner: 1, groups: 1 })
+            }
+            ("Gemm" | "MatMul", Some((_, []))) => {
+                Ok(Layout { blocks: 1, channels: blocks, inner: channels, groups: 1 })
+            }
+            (operator, _) => Err(format!("{operator} is not folded into from its input")),
         }
+    }
+
+    /// What constants that are added to the input channels add to each output channel.
+    fn shifts_of_inputs(&self, layout: Layout, shifts: &[f64]) -> Result<Vec<f64>, String> {
+        let elements = self.weight.floats().ok_or("the elements of a weight cannot be read")?;
+        let Layout { blocks, channels, inner, groups } = layout;
+        if elements.is_empty() || groups == 0 || blocks % groups != 0 {
+            return Err("the shape of a weight does not fit its channels".to_owned());
+        }
+        let alpha =
+            if self.node.is("Gemm") { self.node.float_of("alpha").unwrap_or(1.0) } else { 1.0 };
+        let mut sums = vec![0.0; self.channels];
+        for (index, element) in elements.iter().enumerate() {
+            let (block, within) = (index / (channels * inner), index / inner % channels);
+            let shift = shifts[block / (blocks / groups) * channels + within];
+            let output = if blocks == 1 && !self.is_convolution() { index % inner } else { block };
+            sums[output] += element * shift * f64::from(alpha);
+        }
+        Ok(sums)
+    }
+
+    /// The node with channels of its weight multiplied.
+    fn with_weight(
+        &self,
+        view: &View<'_>,
+        patch: Patch,
+        layout: Layout,
+        factors: &[f64],
+    ) -> Result<(Patch, Node), String> {
+        let node = self.node.clone();
+        if factors.iter().all(|factor| factor.to_bits() == 1.0_f64.to_bits()) {
+            return Ok((patch, node));
+        }
+        let weight = scaled(self.weight, layout, factors)?;
+        let name = view.fresh(&folded_name(self.weight_name));
+        Ok((patch.weight(&name, weight), node.with_input(1, name)))
+    }
+
+    /// The node with the bias that it has after folding.
+    fn with_bias(
+        &self,
+        view: &View<'_>,
+        mut patch: Patch,
+        mut node: Node,
+        affine: &Affine,
+    ) -> Result<(Patch, Node), String> {
+        let (bias_name, bias) = self.folded_bias(view, affine)?;
         if let Some(bias) = bias {
             if node.is("MatMul") {
                 node = self.as_gemm(view, &node)?;
@@ -98,7 +193,7 @@ impl<'g> Layer<'g> {
             node = node.with_input(2, &name);
             patch = patch.weight(name, bias);
         }
-        Ok(patch.change(self.id, node.with_output(0, output)))
+        Ok((patch, node))
     }
 
     /// The bias after folding, unless there is none and none is needed.
@@ -143,7 +238,8 @@ impl<'g> Layer<'g> {
 
     /// A product as the operator that can have a bias.
     fn as_gemm(&self, view: &View<'_>, node: &Node) -> Result<Node, String> {
-        if self.rank(view) != Some(2) || self.weight.dims().len() != 2 {
+        let rank = node.input(0).and_then(|value| view.rank(value));
+        if rank != Some(2) || self.weight.dims().len() != 2 {
             return Err("a product that is not known to have 2 axes has no bias".to_owned());
         }
         if view.opset() < 7 {
