@@ -3,18 +3,22 @@
 //! These types hold no behaviour beyond small accessors: they are what `--format json` prints, what
 //! Python receives and what reports are made from, so a file from last year must still be readable.
 
+mod audit;
 mod comparison;
 mod difference;
 mod drift;
 mod drift_groups;
 mod measurement;
+mod model_diff;
 mod number;
 mod proof;
 mod repro;
 mod rewrite_checks;
+mod rewrites;
 mod rows;
 mod timing;
 
+pub use audit::{AuditReport, Explanation, MappedValue, PassCount, TouchedNodes};
 pub use comparison::{Comparison, ComparisonRow, Coverage, Verdict};
 pub use difference::{
     Change, Errors, Judged, PortDifference, PortSide, ProofDifference, Section, Sides,
@@ -27,6 +31,9 @@ pub use drift_groups::{DriftCounts, DriftGroup, ModuleGroup};
 pub use measurement::{
     Measurement, NonFinite, Percentiles, Tolerance, ULP_BIN_COUNT, Worst, ulp_bin_label,
 };
+pub use model_diff::{
+    MODEL_DIFF_SCHEMA_VERSION, ModelDiff, NodeDifference, WeightDifference, WeightOutline,
+};
 pub use proof::{
     Basis, Divergence, Environment, InputCoverage, ModelSubject, NodeProof, Origin,
     PROOF_SCHEMA_VERSION, PortProof, Proof, Reference, Role, RolloutPort, RolloutProof,
@@ -35,6 +42,11 @@ pub use proof::{
 pub use repro::{REPRO_SCHEMA_VERSION, ReproRecord, ReproRun};
 pub use rewrite_checks::{
     CumulativeCheck, REWRITE_CHECKS_SCHEMA_VERSION, RewriteCheck, RewriteChecks,
+};
+pub use rewrites::{
+    ChangedNode, DeclinedMatch, FieldChange, NewWeight, NodeRecord, PassParameter, PassRecord,
+    REWRITES_SCHEMA_VERSION, RejectedRewrite, RewriteLog, RewriteRecord, WeightRecord,
+    WeightSource,
 };
 pub use rows::{Part, ProofRow};
 pub use timing::{Latency, StepTiming};

@@ -25,6 +25,34 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     }
 }
 
+/// The same for a number that may be absent.
+pub(crate) mod optional {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::Number;
+
+    #[expect(clippy::ref_option, reason = "the signature that serde asks for")]
+    pub(crate) fn serialize<S: Serializer>(
+        value: &Option<f64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => super::serialize(value, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<f64>, D::Error> {
+        match Option::<Number>::deserialize(deserializer)? {
+            None => Ok(None),
+            Some(Number::Finite(value)) => Ok(Some(value)),
+            Some(Number::Text(text)) => text.parse().map(Some).map_err(serde::de::Error::custom),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::{Deserialize, Serialize};

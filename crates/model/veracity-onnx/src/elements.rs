@@ -11,8 +11,7 @@ use veracity_diag::{Diagnostic, Refusal, Result, codes};
 use crate::build::{Node, entry};
 use crate::edit::Weight;
 use crate::generated::onnx::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, StringStringEntryProto,
-    TensorProto,
+    AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto,
 };
 use crate::{Model, limits};
 
@@ -56,35 +55,6 @@ impl Model {
         let mut filled = Self::checked(proto).expect("only elements are put back");
         filled.set_place(&self.place());
         Ok(filled)
-    }
-
-    /// The nodes of the main graph, in the order of the file.
-    pub fn main_nodes(&self) -> Vec<Node> {
-        self.graph().node.iter().cloned().map(Node).collect()
-    }
-
-    /// The model with further keys on itself and on nodes of its main graph, by position. A key
-    /// that is there gets the new value.
-    #[must_use]
-    pub fn annotated(
-        &self,
-        nodes: impl IntoIterator<Item = (usize, Vec<(String, String)>)>,
-        model: impl IntoIterator<Item = (String, String)>,
-    ) -> Self {
-        let mut proto = self.proto().clone();
-        for (key, value) in model {
-            set(&mut proto.metadata_props, &key, value);
-        }
-        let main = proto.graph.as_mut().expect("`checked` refuses models without a graph");
-        for (index, entries) in nodes {
-            let Some(node) = main.node.get_mut(index) else { continue };
-            for (key, value) in entries {
-                set(&mut node.metadata_props, &key, value);
-            }
-        }
-        let mut annotated = Self::checked(proto).expect("only keys are added");
-        annotated.set_place(&self.place());
-        annotated
     }
 }
 
@@ -136,13 +106,6 @@ impl Weight {
             TensorProto::decode(bytes).map_err(|error| malformed("a weight", &error))?;
         put_back(&mut tensor, &mut find).map_err(|address| absent(&address))?;
         Ok(Self(tensor))
-    }
-}
-
-fn set(entries: &mut Vec<StringStringEntryProto>, key: &str, value: String) {
-    match entries.iter_mut().find(|found| found.key() == key) {
-        Some(found) => found.value = Some(value),
-        None => entries.push(entry(key, value)),
     }
 }
 
@@ -268,15 +231,5 @@ mod tests {
         assert!(Weight::from_bytes(&empty, none).is_err());
         let find = |at: &str| (at == "here").then(|| weight.stored().cloned()).flatten();
         assert_eq!(Weight::from_bytes(&empty, find).unwrap(), weight);
-    }
-
-    #[test]
-    fn keys_are_added_to_nodes_and_model() {
-        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let once = model().annotated([(1, vec![pair("a", "1")])], [pair("m", "2")]);
-        let twice = once.annotated([(1, vec![pair("a", "3")])], []);
-        assert_eq!(twice.metadata(), [pair("m", "2")]);
-        assert_eq!(twice.nodes()[1].metadata, [pair("a", "3")]);
-        assert!(twice.nodes()[0].metadata.is_empty());
     }
 }

@@ -18,6 +18,7 @@ mod merge;
 mod model;
 mod node;
 mod order;
+mod parts;
 mod ports;
 mod slice;
 mod substitute;

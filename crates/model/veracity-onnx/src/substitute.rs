@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use veracity_tensor::{DType, Shape, Tensor};
 
-use crate::Model;
 use crate::build::tensor_proto;
 use crate::generated::onnx::tensor_proto::DataLocation;
 use crate::generated::onnx::{AttributeProto, GraphProto, NodeProto, TensorProto};
 use crate::value::from_onnx;
+use crate::{Model, Node};
 
 /// Elements of a tensor that are shown as text.
 const SHOWN_ELEMENTS: usize = 8;
@@ -105,14 +105,7 @@ impl Model {
 
     /// The attributes of the node at this position in [`Model::nodes`], by name.
     pub fn attributes(&self, node: usize) -> BTreeMap<String, Attribute> {
-        let node = self.graph().node.get(node);
-        let found = node.into_iter().flat_map(|node| &node.attribute);
-        found
-            .map(|one| {
-                let plain = AttributeProto { doc_string: None, ..one.clone() };
-                (one.name().to_owned(), Attribute(Box::new(plain)))
-            })
-            .collect()
+        self.graph().node.get(node).map(attributes).unwrap_or_default()
     }
 
     /// The model with another attribute at a node, or without it.
@@ -125,6 +118,21 @@ impl Model {
             }
         })
     }
+}
+
+impl Node {
+    /// The attributes, by name.
+    pub fn attributes(&self) -> BTreeMap<String, Attribute> {
+        attributes(self.proto())
+    }
+}
+
+fn attributes(node: &NodeProto) -> BTreeMap<String, Attribute> {
+    let plain = |one: &AttributeProto| {
+        let plain = AttributeProto { doc_string: None, ..one.clone() };
+        (one.name().to_owned(), Attribute(Box::new(plain)))
+    };
+    node.attribute.iter().map(plain).collect()
 }
 
 /// Whether a node gives a constant.

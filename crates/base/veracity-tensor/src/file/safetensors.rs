@@ -155,6 +155,16 @@ pub fn write_pieces(
     Ok(())
 }
 
+/// Writes a file like [`write_pieces`], atomically.
+pub fn write_file_pieces(
+    path: impl AsRef<Path>,
+    outlines: &[Outline],
+    metadata: &Metadata,
+    pieces: impl FnMut(usize, &mut Sink<'_>) -> Result<()>,
+) -> Result<()> {
+    disk::replace(path.as_ref(), |writer| write_pieces(writer, outlines, metadata, pieces))
+}
+
 /// Bytes of strided memory that are put in order at once.
 const ORDERED_AT_ONCE: usize = 1 << 20;
 

@@ -251,6 +251,19 @@ impl Graph {
         Ok(())
     }
 
+    /// Puts the nodes into this order, which one that could run was in before. Refused when it does
+    /// not name every node once.
+    pub fn reorder(&mut self, order: &[NodeId]) -> Result<()> {
+        let (mut given, mut here) = (order.to_vec(), self.order.clone());
+        given.sort_unstable();
+        here.sort_unstable();
+        if given != here {
+            return Err(broken("an order does not name every node once", self.place.clone()));
+        }
+        order.clone_into(&mut self.order);
+        Ok(())
+    }
+
     pub(crate) fn is_defined(&self, name: &str) -> bool {
         self.producers.contains_key(name)
             || self.weights.contains_key(name)

@@ -11,7 +11,10 @@ use veracity_engine::{
 use veracity_engine_ort::{OrtEngine, Search};
 use veracity_onnx::{Dim, Graph, Model};
 use veracity_tensor::{DType, Shape, Tensor};
-use veracity_transform::{Class, Limits, Pass, Pipeline, Transformed, Trusting, transform};
+use veracity_transform::{
+    Class, Limits, LogOptions, Pass, Pipeline, Transformed, Trusting, record, replay, reverse,
+    transform,
+};
 
 /// ONNX Runtime of the project's Python environment.
 pub(crate) fn ort() -> &'static OrtEngine {
@@ -42,7 +45,8 @@ pub(crate) fn lines(graph: &Graph) -> Vec<String> {
 
 /// Runs a pass alone and checks what holds for every pass: it finds something, a second run finds
 /// nothing, the same model gives the same bytes, and the answers are what its class promises on
-/// normal, wide, zero and special inputs. Gives the graph.
+/// normal, wide, zero and special inputs; its log replays to the same bytes and leads back to the
+/// original's. Gives the graph.
 pub(crate) fn holds<P: Pass + Clone + 'static>(pass: &P, model: &Model) -> Graph {
     let boxed = || -> Vec<Box<dyn Pass>> { vec![Box::new(pass.clone())] };
     let once = run(boxed(), model);
@@ -53,7 +57,27 @@ pub(crate) fn holds<P: Pass + Clone + 'static>(pass: &P, model: &Model) -> Graph
     let again = run(boxed(), model).graph.to_model().unwrap();
     assert_eq!(again.to_bytes().unwrap(), changed.to_bytes().unwrap(), "not the same bytes");
     same_answers(model, &changed, pass.class());
+    replays_and_reverses(model, &Pipeline::new(boxed()), &once);
     once.graph
+}
+
+/// The log of what was done gives the same bytes again, with notes and without, and the original's
+/// bytes back, also after it was JSON.
+pub(crate) fn replays_and_reverses(model: &Model, pipeline: &Pipeline, done: &Transformed) {
+    let bytes = |model: &Model| model.to_bytes().unwrap();
+    for provenance in [false, true] {
+        let made = record(model, pipeline, done, LogOptions { provenance }).unwrap();
+        let json = serde_json::to_string(&made.log).unwrap();
+        let log = serde_json::from_str(&json).unwrap();
+        let again = replay(model, &log, &made.elements).unwrap();
+        assert!(bytes(&again) == bytes(&made.model), "the log does not replay");
+        let back = reverse(&made.model, &log, &made.elements).unwrap();
+        assert!(bytes(&back) == bytes(model), "the log does not lead back");
+        if !provenance {
+            let plain = done.graph.to_model().unwrap();
+            assert!(bytes(&made.model) == bytes(&plain), "a log changes the result");
+        }
+    }
 }
 
 /// Runs a pass alone and checks that it changes nothing and says why; `""` when it is to see no
