@@ -31,7 +31,6 @@ pub use class::Class;
 pub use diff::diff;
 pub use digest::model_sha256;
 pub use facts::{Element, Fact, Facts};
-pub use facts::{Fact, Facts};
 pub use found::{Declined, Found, Proposal};
 pub use log::{
     Elements, LogOptions, Recorded, elements_path, log_path, log_sha256, read_log, record,
@@ -44,5 +43,4 @@ pub use runner::{
     Judge, Limits, Match, Opinion, PassDone, Rewrite, Sweep, Transformed, Trusting, transform,
     transform_only,
 };
-pub use runner::{Judge, Limits, Opinion, Rewrite, Sweep, Transformed, Trusting, transform};
 pub use view::View;
