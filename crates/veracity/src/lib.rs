@@ -13,6 +13,7 @@ mod engines;
 mod inspect;
 pub mod proof;
 pub mod reports;
+pub mod transform;
 pub mod two;
 mod verify;
 

@@ -189,12 +189,14 @@ fn say_layouts(report: &mut DriftReport) {
 
 fn inputs(model: &Model, feed: &Feed) -> Result<(Inputs, Option<String>)> {
     match feed {
-        Feed::File(path) => {
-            let read = from_file(model, path).map_err(|refusal| refusal.within(&place(path)))?;
-            Ok((read, None))
-        }
+        Feed::File(path) => Ok((read_inputs(model, path)?, None)),
         Feed::Drawn { seed, dims } => drawn(model, *seed, dims),
     }
+}
+
+/// Tensors for the inputs of a model, from a file. Refused when they do not fit them.
+pub fn read_inputs(model: &Model, path: &Path) -> Result<BTreeMap<String, Tensor>> {
+    from_file(model, path).map_err(|refusal| refusal.within(&place(path)))
 }
 
 /// Tensors of a file. A file of one nameless tensor is for a model of one input.

@@ -4,6 +4,7 @@ mod drift;
 mod findings;
 mod parity;
 mod proof;
+mod transform;
 mod values;
 
 use std::num::NonZeroUsize;
@@ -16,6 +17,7 @@ pub(crate) use drift::{DriftArgs, RerunArgs};
 pub(crate) use findings::{FindingsArgs, PageFormat};
 pub(crate) use parity::ParityArgs;
 pub(crate) use proof::{CheckArgs, DiffArgs, RecordArgs, SealArgs};
+pub(crate) use transform::{AuditArgs, PassArgs, PassesArgs, ReverseArgs, TransformArgs};
 pub(crate) use values::{Rate, ToleranceSpec};
 use values::{device, engine, rate, threads, tolerance_part};
 
@@ -86,6 +88,11 @@ pub(crate) enum Command {
     // As above.
     Drift(Box<DriftArgs>),
     Rerun(RerunArgs),
+    // As above.
+    Transform(Box<TransformArgs>),
+    Audit(AuditArgs),
+    Reverse(ReverseArgs),
+    Passes(PassesArgs),
     Completions(CompletionsArgs),
 }
 

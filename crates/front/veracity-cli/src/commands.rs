@@ -1,5 +1,6 @@
 //! One file for each command: arguments in, calls to the facade, an answer out.
 
+pub(crate) mod audit;
 mod bench;
 mod check;
 mod compare;
@@ -9,11 +10,14 @@ mod drift;
 mod feed;
 mod inspect;
 mod parity;
+mod passes;
 mod rerun;
+mod reverse;
 mod run;
 mod seal;
 mod sessions;
 mod target;
+mod transform;
 mod verify;
 
 use crate::cli::Command;
@@ -34,6 +38,10 @@ pub(crate) fn execute(command: &Command, context: &Context) -> Result<Outcome, F
         Command::Parity(arguments) => parity::execute(arguments, context),
         Command::Drift(arguments) => drift::execute(arguments, context),
         Command::Rerun(arguments) => rerun::execute(arguments, context),
+        Command::Transform(arguments) => transform::execute(arguments, context),
+        Command::Audit(arguments) => audit::execute(arguments, context),
+        Command::Reverse(arguments) => reverse::execute(arguments, context),
+        Command::Passes(arguments) => passes::execute(arguments, context),
         Command::Completions(arguments) => completions::execute(arguments, context),
     }
 }

@@ -3,6 +3,7 @@
 //! Everything here returns text with colours in it; the streams take them out where they do not
 //! belong. Nothing here writes, and nothing is understandable by its colour alone.
 
+pub(crate) mod audit;
 pub(crate) mod comparison;
 pub(crate) mod diagnostic;
 pub(crate) mod difference;

@@ -14,6 +14,7 @@ mod proof;
 mod python_engine;
 mod recorder;
 mod torch;
+mod transform;
 
 use pyo3::prelude::*;
 
@@ -24,6 +25,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<drift::Parity>()?;
     module.add_class::<ledger::Ledger>()?;
     drift_report::add_to(module)?;
+    transform::add_to(module)?;
     module.add_class::<pipeline::Pipeline>()?;
     module.add_class::<proof::Proof>()?;
     module.add_class::<proof::ProofBuilder>()?;

@@ -5,19 +5,32 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use bytes::Bytes;
+use prost::Message as _;
 use veracity_diag::{Diagnostic, Result, codes};
 
 use crate::build::entry;
 use crate::external::check_location;
 use crate::generated::onnx::tensor_proto::DataLocation;
 use crate::generated::onnx::{GraphProto, TensorProto};
+use crate::limits::MAX_FILE_BYTES;
 use crate::write::{Replacement, beside, unwritable};
 use crate::{Model, map};
 
 /// Weights start at multiples of this, so that readers can map each by itself.
 const ALIGNMENT: u64 = 4096;
 
+/// Weights of at least so many bytes lie beside a model that is too large for one file.
+const EXTERNAL_THRESHOLD: usize = 1024;
+
 impl Model {
+    /// Writes the model as one file where it fits into one, else with its large weights beside it.
+    pub fn write_fitting(&self, path: impl AsRef<Path>) -> Result<()> {
+        if self.proto().encoded_len() as u64 <= MAX_FILE_BYTES {
+            return self.write(path);
+        }
+        self.write_external(path, EXTERNAL_THRESHOLD)
+    }
+
     /// Writes the model, and those weights of its main graph that take at least `threshold` bytes
     /// into `<file name>.data` beside it. Both files take their places one after the other, and in
     /// between there is no model: an old model never stands beside new weights. Weights that are

@@ -10,6 +10,7 @@ pub mod html;
 mod junit;
 pub mod plain;
 mod python;
+pub mod rewrites;
 mod text;
 
 pub use junit::junit;

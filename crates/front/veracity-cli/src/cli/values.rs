@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use veracity::results::Tolerance;
+use veracity::transform::{OnFail, Validation};
 use veracity::{Device, EngineChoice, OptimizationLevel, SessionOptions};
 
 /// How fast to step.
@@ -41,6 +42,18 @@ pub(super) fn engine() -> impl TypedValueParser<Value = EngineChoice> {
 pub(super) fn level() -> impl TypedValueParser<Value = OptimizationLevel> {
     let names = PossibleValuesParser::new(OptimizationLevel::NAMES.map(|(name, _)| name));
     names.map(|name| OptimizationLevel::from_name(&name).expect("only these names are let through"))
+}
+
+/// What is checked of a transformation.
+pub(super) fn validation() -> impl TypedValueParser<Value = Validation> {
+    let names = PossibleValuesParser::new(Validation::NAMES.map(|(name, _)| name));
+    names.map(|name| Validation::from_name(&name).expect("only these names are let through"))
+}
+
+/// What becomes of a wrong rewrite.
+pub(super) fn on_fail() -> impl TypedValueParser<Value = OnFail> {
+    let names = PossibleValuesParser::new(OnFail::NAMES.map(|(name, _)| name));
+    names.map(|name| OnFail::from_name(&name).expect("only these names are let through"))
 }
 
 /// A size in bytes: `1048576`, `512MB`, `2GiB`. Powers of 1024, as memory is sold.

@@ -7,8 +7,8 @@
 
 use veracity_onnx::{Node, NodeId, Patch};
 
-use super::layer::Layer;
 use super::batch_norm::{only_infers, parameters};
+use super::layer::Layer;
 use super::support::Match;
 use crate::{Class, Found, Pass, View};
 

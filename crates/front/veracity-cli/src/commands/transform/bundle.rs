@@ -1,0 +1,81 @@
+//! `veracity transform BUNDLE`: every ONNX node changed, the whole proved again.
+
+use serde_json::json;
+use veracity::report::{TextOptions, rewrites};
+use veracity::results::Verdict;
+use veracity::transform::{BundleChange, CheckOptions, TransformOptions, transform_bundle};
+use veracity::{Bundle, proof};
+
+use super::{check_options, engines, options};
+use crate::cli::{PageFormat, TransformArgs};
+use crate::context::Context;
+use crate::outcome::{Failure, Outcome};
+use crate::render::proof as rendered;
+use crate::render::proof::painted;
+
+pub(super) fn execute(arguments: &TransformArgs, context: &Context) -> Result<Outcome, Failure> {
+    let bundle = Bundle::open(&arguments.input)?;
+    context.warn(bundle.warnings())?;
+    let options = TransformOptions {
+        check: CheckOptions {
+            validation: arguments.validate,
+            on_fail: arguments.on_fail,
+            ..check_options(&arguments.what, None)?
+        },
+        ..options(arguments)
+    };
+    let engines = engines(&arguments.what);
+    let prove = proof::CheckOptions::default();
+    let change = transform_bundle(&bundle, &arguments.output, &options, &prove, &engines)?;
+    answer(arguments, context, &change)?;
+    Ok(verdict(&change).into())
+}
+
+/// The worst of what is known about the rewrites and about the new bundle.
+fn verdict(change: &BundleChange) -> Verdict {
+    let changes = change.nodes.iter().filter_map(|node| node.change.as_ref());
+    let checks = changes.filter_map(|change| change.checks.as_ref());
+    checks.map(|checks| checks.verdict).fold(change.proof.verdict, Verdict::max)
+}
+
+fn answer(
+    arguments: &TransformArgs,
+    context: &Context,
+    change: &BundleChange,
+) -> Result<(), Failure> {
+    if arguments.format == PageFormat::Json {
+        let nodes: Vec<serde_json::Value> = change
+            .nodes
+            .iter()
+            .map(|node| {
+                let change = node.change.as_ref();
+                let log = change.map(|change| &change.recorded.log);
+                json!({
+                    "node": node.node, "log": log,
+                    "checks": change.and_then(|change| change.checks.as_ref()),
+                })
+            })
+            .collect();
+        let bundle = change.path.display().to_string();
+        let answer = json!({ "bundle": bundle, "nodes": nodes, "proof": change.proof });
+        return Ok(context.answer_json(&answer)?);
+    }
+    let width = context.width();
+    let options = TextOptions { width, paint: painted, ..TextOptions::default() };
+    let mut text = String::new();
+    for node in &change.nodes {
+        match &node.change {
+            None => text += &format!("{}: not an ONNX model, left as it is\n", node.node),
+            Some(done) => {
+                let (log, checks) = (&done.recorded.log, done.checks.as_ref());
+                text += &match arguments.format {
+                    PageFormat::Md => rewrites::markdown(&node.node, log, checks),
+                    _ => rewrites::text(&node.node, log, checks, &options),
+                };
+            }
+        }
+        text.push('\n');
+    }
+    text += &rendered::render(&change.proof, width);
+    Ok(context.answer(&text)?)
+}
