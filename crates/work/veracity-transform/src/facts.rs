@@ -26,7 +26,9 @@ use std::collections::HashMap;
 use veracity_onnx::{Dim, Graph, ValueInfo, Weight};
 use veracity_tensor::DType;
 
+pub(crate) use dims::axis as normal_axis;
 pub use element::Element;
+pub(crate) use select::{even_parts, ranges};
 
 /// Elements of longer tensors are not kept: shapes, axes and pads are short.
 const MOST_ELEMENTS: usize = 64;

@@ -10,6 +10,7 @@ mod base64;
 mod class;
 mod diff;
 mod digest;
+mod evaluate;
 mod facts;
 mod fields;
 mod found;

@@ -6,10 +6,13 @@
 //! nothing, and the numbers are right.
 
 mod batch_norm;
+mod cast_like;
 mod constants;
 mod dead_code;
 mod divide_by_power_of_two;
 mod divide_to_multiply;
+mod fold_constants;
+mod fold_shapes;
 mod fuse_affine;
 mod fuse_batch_norm;
 mod fuse_gelu;
@@ -19,6 +22,7 @@ mod fuse_matmul_add;
 mod fuse_pad;
 mod fuse_rms_norm;
 mod layer;
+mod lineage;
 mod merge_clips;
 mod merge_concats;
 mod merge_projections;
@@ -32,12 +36,17 @@ mod normalization;
 mod push_batch_norm;
 mod reciprocal;
 mod scaling;
+mod share_computations;
+mod share_constants;
 mod support;
 
+pub use cast_like::ResolveCastLike;
 pub use constants::HoldConstants;
 pub use dead_code::RemoveDeadCode;
 pub use divide_by_power_of_two::DivideByPowerOfTwo;
 pub use divide_to_multiply::DivideToMultiply;
+pub use fold_constants::FoldConstants;
+pub use fold_shapes::FoldShapes;
 pub use fuse_affine::FuseAffine;
 pub use fuse_batch_norm::FuseBatchNorm;
 pub use fuse_gelu::FuseGelu;
@@ -56,6 +65,8 @@ pub use merge_squeezes::MergeSqueezes;
 pub use merge_transposes::MergeTransposes;
 pub use no_ops::RemoveNoOps;
 pub use push_batch_norm::PushBatchNorm;
+pub use share_computations::ShareComputations;
+pub use share_constants::ShareConstants;
 
 use crate::Pass;
 
@@ -63,7 +74,10 @@ use crate::Pass;
 pub fn standard() -> Vec<Box<dyn Pass>> {
     vec![
         Box::new(HoldConstants),
+        Box::new(ResolveCastLike),
         Box::new(RemoveNoOps),
+        Box::new(FoldShapes),
+        Box::new(FoldConstants::default()),
         Box::new(MergeTransposes),
         Box::new(MergeSqueezes),
         Box::new(MergeReshapes),
@@ -82,6 +96,8 @@ pub fn standard() -> Vec<Box<dyn Pass>> {
         Box::new(FuseAffine),
         Box::new(FuseMatMulAdd),
         Box::new(DivideByPowerOfTwo),
+        Box::new(ShareConstants),
+        Box::new(ShareComputations),
         Box::new(RemoveDeadCode),
     ]
 }

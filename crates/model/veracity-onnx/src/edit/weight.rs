@@ -63,6 +63,16 @@ impl Weight {
         self.dtype().map_or(0, |dtype| dtype.size().saturating_mul(self.elements()))
     }
 
+    /// The same elements in another shape, without a copy. `None` when they do not fill it.
+    pub fn reshaped(&self, dims: &[usize]) -> Option<Self> {
+        let shape = veracity_tensor::Shape::new(dims)?;
+        if shape.elements() != self.elements() {
+            return None;
+        }
+        let dims = dims.iter().map(|dim| dim.cast_signed() as i64).collect();
+        Some(Self(TensorProto { dims, ..self.0.clone() }))
+    }
+
     /// A copy as a tensor. `None` when the elements lie in another file, are of a type that
     /// tensors here do not have, or do not fill the shape.
     pub fn tensor(&self) -> Option<Tensor> {

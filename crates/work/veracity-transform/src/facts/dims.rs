@@ -97,7 +97,7 @@ pub(super) fn times(dim: &Dim, factor: usize) -> Dim {
 }
 
 /// An axis counted from the front; `None` when there is no such axis.
-pub(super) fn axis(axis: i64, rank: usize) -> Option<usize> {
+pub(crate) fn axis(axis: i64, rank: usize) -> Option<usize> {
     let rank = i64::try_from(rank).ok()?;
     let from_front = if axis < 0 { axis.checked_add(rank)? } else { axis };
     (0..rank).contains(&from_front).then_some(from_front)?.try_into().ok()

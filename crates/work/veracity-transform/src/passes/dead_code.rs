@@ -36,13 +36,18 @@ impl Pass for RemoveDeadCode {
                 found.propose(id, Patch::because("nothing reads it").remove(id));
             }
         }
-        for (name, _) in graph.weights() {
-            let read = graph.readers(name).any(|reader| !dead.contains(&reader));
-            // A weight that is an input as well belongs to how the model is called.
-            if !read && !graph.is_output(name) && !graph.is_input(name) {
-                let patch = Patch::because("nothing reads it").drop_weight(name);
-                found.propose(NodeId(u32::MAX), patch);
-            }
+        // A weight that is an input as well belongs to how the model is called.
+        let unread = |name: &&str| {
+            graph.weight(name).is_some()
+                && !graph.is_output(name)
+                && graph.readers(name).all(|reader| dead.contains(&reader))
+        };
+        let mut patch = Patch::because("nothing reads them");
+        patch.drop_weights =
+            graph.weights().map(|(name, _)| name).filter(unread).map(str::to_owned).collect();
+        if !patch.drop_weights.is_empty() {
+            // All at once: there may be thousands, and no node that they belong to.
+            found.propose(NodeId(u32::MAX), patch);
         }
     }
 }
