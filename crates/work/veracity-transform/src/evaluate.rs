@@ -76,7 +76,6 @@ pub(crate) fn evaluate(
 ) -> Computed {
     let call = Call { node, opset, weights };
     match node.op_type() {
-        "Identity" => Ok(vec![call.weight(0)?.clone()]),
         // The same elements in the same order, in the shape that was inferred.
         "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" => layout::reshape(&call, shape),
         "Transpose" => layout::transpose(&call),

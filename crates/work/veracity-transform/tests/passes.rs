@@ -3,12 +3,20 @@
 
 mod support;
 
+#[path = "passes/cast_like.rs"]
+mod cast_like;
+#[path = "passes/constants.rs"]
+mod constants;
 #[path = "passes/dead_code.rs"]
 mod dead_code;
 #[path = "passes/divide_by_power_of_two.rs"]
 mod divide_by_power_of_two;
 #[path = "passes/divide_to_multiply.rs"]
 mod divide_to_multiply;
+#[path = "passes/fold_constants.rs"]
+mod fold_constants;
+#[path = "passes/fold_shapes.rs"]
+mod fold_shapes;
 #[path = "passes/fuse_affine.rs"]
 mod fuse_affine;
 #[path = "passes/fuse_batch_norm.rs"]
@@ -47,3 +55,7 @@ mod merge_transposes;
 mod no_ops;
 #[path = "passes/push_batch_norm.rs"]
 mod push_batch_norm;
+#[path = "passes/share_computations.rs"]
+mod share_computations;
+#[path = "passes/share_constants.rs"]
+mod share_constants;

@@ -96,5 +96,13 @@ pub(super) fn choose(call: &Call<'_>, dims: &[usize]) -> Computed {
             to.copy_from_slice(from);
         }
     }
+    if result.dtype().is_float() && result.bytes().chunks_exact(width).any(is_negative_zero) {
+        return Err("some engines give 0.0 where -0.0 is chosen".to_owned());
+    }
     Ok(vec![Weight::new(result)])
+}
+
+/// Whether an element of a float type is -0.0: the sign alone, which stands last.
+fn is_negative_zero(element: &[u8]) -> bool {
+    matches!(element, [rest @ .., 0x80] if rest.iter().all(|&byte| byte == 0))
 }
