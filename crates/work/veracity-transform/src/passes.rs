@@ -22,7 +22,6 @@ mod fuse_matmul_add;
 mod fuse_pad;
 mod fuse_rms_norm;
 mod layer;
-mod lineage;
 mod merge_clips;
 mod merge_concats;
 mod merge_projections;
@@ -39,6 +38,7 @@ mod scaling;
 mod share_computations;
 mod share_constants;
 mod support;
+mod witnesses;
 
 pub use cast_like::ResolveCastLike;
 pub use constants::HoldConstants;

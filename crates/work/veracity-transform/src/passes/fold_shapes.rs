@@ -7,7 +7,7 @@
 use veracity_onnx::{Node, NodeId, Patch, Weight};
 use veracity_tensor::{DType, Shape, Tensor};
 
-use super::lineage::{lineage, reads_sizes};
+use super::witnesses::{reads_sizes, witnesses};
 use crate::{Class, Found, Pass, View};
 
 /// Holds integers that are known before the model runs as weights.
@@ -57,7 +57,7 @@ fn folded(view: &View<'_>, id: NodeId, node: &Node) -> Result<Option<Patch>, Str
     let mut patch = Patch::because("it follows from known sizes").remove(id).weight(value, weight);
     if !reads_sizes(node) {
         for name in node.inputs() {
-            patch.context.extend(lineage(view, name));
+            patch.context.extend(witnesses(view, name));
         }
         patch.context.sort_unstable();
         patch.context.dedup();

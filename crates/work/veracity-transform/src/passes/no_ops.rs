@@ -8,7 +8,7 @@
 use veracity_onnx::{Dim, Node, NodeId, Patch, Weight};
 use veracity_tensor::DType;
 
-use super::lineage::lineage;
+use super::witnesses::witnesses;
 use crate::{Class, Found, Pass, View};
 
 /// Since when the ranges of `Slice` are inputs.
@@ -62,7 +62,7 @@ fn without(view: &View<'_>, id: NodeId, node: &Node) -> Result<Option<Patch>, St
         Patch::because(format!("{value:?} is {given:?}")).remove(id).replace(value, given);
     // What it was told to do shows that it does nothing.
     for told in node.inputs().iter().skip(1).filter(|name| *name != given) {
-        patch.context.extend(lineage(view, told));
+        patch.context.extend(witnesses(view, told));
     }
     patch.context.sort_unstable();
     patch.context.dedup();

@@ -6,7 +6,7 @@ use crate::View;
 
 /// The nodes behind a value with known elements, back to constants and to the sizes of tensors.
 /// They show why the elements are what they are, also where some are only known by name.
-pub(super) fn lineage(view: &View<'_>, value: &str) -> Vec<NodeId> {
+pub(super) fn witnesses(view: &View<'_>, value: &str) -> Vec<NodeId> {
     let mut found: Vec<NodeId> = Vec::new();
     let mut open = vec![value.to_owned()];
     while let Some(value) = open.pop() {
