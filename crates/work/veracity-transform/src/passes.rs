@@ -34,10 +34,12 @@ mod no_ops;
 mod normalization;
 mod push_batch_norm;
 mod reciprocal;
+mod reshape_before_transpose;
 mod scaling;
 mod share_computations;
 mod share_constants;
 mod support;
+mod transpose_to_reshape;
 mod witnesses;
 
 pub use cast_like::ResolveCastLike;
@@ -65,8 +67,10 @@ pub use merge_squeezes::MergeSqueezes;
 pub use merge_transposes::MergeTransposes;
 pub use no_ops::RemoveNoOps;
 pub use push_batch_norm::PushBatchNorm;
+pub use reshape_before_transpose::ReshapeBeforeTranspose;
 pub use share_computations::ShareComputations;
 pub use share_constants::ShareConstants;
+pub use transpose_to_reshape::TransposeToReshape;
 
 use crate::Pass;
 
@@ -79,6 +83,8 @@ pub fn standard() -> Vec<Box<dyn Pass>> {
         Box::new(FoldShapes),
         Box::new(FoldConstants::default()),
         Box::new(MergeTransposes),
+        Box::new(TransposeToReshape),
+        Box::new(ReshapeBeforeTranspose),
         Box::new(MergeSqueezes),
         Box::new(MergeReshapes),
         Box::new(MergeSlices),

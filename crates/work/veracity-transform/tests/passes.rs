@@ -55,7 +55,11 @@ mod merge_transposes;
 mod no_ops;
 #[path = "passes/push_batch_norm.rs"]
 mod push_batch_norm;
+#[path = "passes/reshape_before_transpose.rs"]
+mod reshape_before_transpose;
 #[path = "passes/share_computations.rs"]
 mod share_computations;
 #[path = "passes/share_constants.rs"]
 mod share_constants;
+#[path = "passes/transpose_to_reshape.rs"]
+mod transpose_to_reshape;
