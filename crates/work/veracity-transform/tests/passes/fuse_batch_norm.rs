@@ -4,7 +4,7 @@ use veracity_onnx::{Dim, GraphBuilder, Node};
 use veracity_tensor::{DType, Tensor};
 use veracity_transform::passes::FuseBatchNorm;
 
-use super::made::{Made, floats, some, tensor, weight};
+use super::made::{Made, floats, opaque, some, tensor, weight};
 use crate::support::{holds, left_alone, lines};
 
 const PARAMETERS: [&str; 4] = ["scale", "shift", "mean", "var"];
@@ -255,7 +255,7 @@ fn products_are_left_alone_unless_their_last_axis_is_normalised() {
     // As many rows as columns: sizes alone would look right.
     left_alone(FuseBatchNorm, &product(&[2, 5, 4]).model(), "2 axes");
     let mut unknown = product(&[5, 4]);
-    unknown.nodes.insert(0, Node::new("Identity", ["x"], ["same"]));
+    unknown.nodes.insert(0, opaque("x", "same"));
     unknown.nodes[1] = Node::new("MatMul", ["same", "w"], ["a"]);
     left_alone(FuseBatchNorm, &unknown.model(), "2 axes");
     let layer = Node::new("Gemm", ["x", "w", "b"], ["a"]);

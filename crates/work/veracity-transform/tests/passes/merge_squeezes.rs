@@ -3,7 +3,7 @@
 use veracity_onnx::Node;
 use veracity_transform::passes::MergeSqueezes;
 
-use super::made::{Made, ints};
+use super::made::{Made, ints, opaque};
 use crate::support::{holds, left_alone, lines};
 
 /// Two nodes between two others; `None` are no axes.
@@ -120,7 +120,9 @@ fn axes_that_are_not_known_are_left_alone() {
     computed.nodes[1] = Node::new(OUT, ["x", "u"], ["a"]);
     left_alone(MergeSqueezes, &computed.model(), "not constant");
     // Counted from the end of something of which nothing is known.
-    let end = twice(&[1, 1, 3], (OUT, &[0]), (OUT, &[-2]), 1);
+    let mut end = twice(&[1, 1, 3], (OUT, &[0]), (OUT, &[-2]), 1);
+    end.nodes.insert(0, opaque("x", "unknown"));
+    end.nodes[1] = end.nodes[1].clone().with_input(0, "unknown");
     left_alone(MergeSqueezes, &end.model(), "counts from the end");
     let mut empty = twice(&[1, 1, 3], (OUT, &[0]), (OUT, &[0]), 1).with("t", ints(&[]));
     empty.outputs = vec![("y", 1)];
