@@ -33,6 +33,7 @@ mod merge_transposes;
 mod no_ops;
 mod normalization;
 mod push_batch_norm;
+mod real;
 mod reciprocal;
 mod reshape_before_transpose;
 mod scaling;

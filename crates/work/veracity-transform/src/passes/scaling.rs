@@ -8,6 +8,8 @@ use half::{bf16, f16};
 use veracity_onnx::Weight;
 use veracity_tensor::DType;
 
+use super::real::Real;
+
 /// Where the channels of a weight lie, row-major: `blocks` times `channels` times `inner` elements.
 /// Blocks belong to `groups` of equal size, each with channels of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,84 +18,6 @@ pub(super) struct Layout {
     pub(super) channels: usize,
     pub(super) inner: usize,
     pub(super) groups: usize,
-}
-
-/// A float type as bytes. Magnitudes are bits without the sign, which order like the numbers.
-trait Real: Copy {
-    type Bits: Copy + Ord + Default;
-    type Bytes: for<'b> TryFrom<&'b [u8]> + AsRef<[u8]>;
-    const SIZE: usize;
-    const SMALLEST_NORMAL: Self::Bits;
-    const INFINITE: Self::Bits;
-
-    fn read(bytes: Self::Bytes) -> Self;
-    fn write(self) -> Self::Bytes;
-    fn widened(self) -> f64;
-    fn rounded(value: f64) -> Self;
-    fn magnitude(self) -> Self::Bits;
-}
-
-macro_rules! real {
-    ($type:ty, $bits:ty, $size:literal, $rounded:expr) => {
-        impl Real for $type {
-            type Bits = $bits;
-            type Bytes = [u8; $size];
-            const SIZE: usize = $size;
-            const SMALLEST_NORMAL: $bits = <$type>::MIN_POSITIVE.to_bits();
-            const INFINITE: $bits = <$type>::INFINITY.to_bits();
-
-            #[inline]
-            fn read(bytes: [u8; $size]) -> Self {
-                Self::from_le_bytes(bytes)
-            }
-
-            #[inline]
-            fn write(self) -> [u8; $size] {
-                self.to_le_bytes()
-            }
-
-            #[inline]
-            fn widened(self) -> f64 {
-                f64::from(self)
-            }
-
-            #[inline]
-            fn rounded(value: f64) -> Self {
-                $rounded(value)
-            }
-
-            #[inline]
-            fn magnitude(self) -> $bits {
-                self.to_bits() & (<$bits>::MAX >> 1)
-            }
-        }
-    };
-}
-
-real!(f32, u32, 4, narrowed);
-real!(f64, u64, 8, std::convert::identity);
-real!(f16, u16, 2, |value| f16::from_f32(odd(value)));
-real!(bf16, u16, 2, |value| bf16::from_f32(odd(value)));
-
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "rounding is the purpose")]
-fn narrowed(value: f64) -> f32 {
-    value as f32
-}
-
-/// The float32 that rounds to the same half as the float64: where it is not the same number, the
-/// neighbour with an odd last bit, so that rounding again cannot meet a tie that was none.
-fn odd(value: f64) -> f32 {
-    let near = narrowed(value);
-    let bits = near.to_bits();
-    let same = f64::from(near).to_bits() == value.to_bits();
-    if same || value.is_nan() || bits & 1 == 1 {
-        near
-    } else if f64::from(near).abs() > value.abs() {
-        f32::from_bits(bits - 1)
-    } else {
-        f32::from_bits(bits + 1)
-    }
 }
 
 /// The weight with each channel multiplied by its factor.
@@ -150,32 +74,83 @@ fn vector<R: Real>(elements: &[f64]) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
+/// Weights from this size on are worth a thread: most of their time goes into asking for memory.
+const LARGE_BYTES: usize = 1 << 20;
+const MOST_THREADS: usize = 4;
+
 fn every_block<R: Real>(bytes: &[u8], layout: Layout, factors: &[f64]) -> Result<Vec<u8>, String> {
-    let Layout { blocks, channels, inner, groups } = layout;
     let mut scaled = vec![0_u8; bytes.len()];
-    let mut ranges = vec![Range::<R>::default(); factors.len()];
-    let row = channels * inner * R::SIZE;
-    if row == 0 {
+    if bytes.is_empty() {
         return Ok(scaled);
     }
-    for (block, (into, from)) in
-        scaled.chunks_exact_mut(row).zip(bytes.chunks_exact(row)).enumerate()
-    {
-        let first = block / (blocks / groups) * channels;
-        let (factors, ranges) =
-            (&factors[first..first + channels], &mut ranges[first..first + channels]);
-        if inner == 1 {
-            columns(into, from, factors, ranges);
+    let threads = if bytes.len() < LARGE_BYTES {
+        1
+    } else {
+        std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS)
+    };
+    let units = bytes.len() / layout.unit::<R>();
+    let share = units.div_ceil(threads);
+    let size = share * layout.unit::<R>();
+    let mut parts = scaled.chunks_mut(size).zip(bytes.chunks(size)).enumerate();
+    let own = parts.next();
+    let work = |(part, (into, from)): (usize, (&mut [u8], &[u8]))| {
+        some_units::<R>(into, from, part * share, layout, factors)
+    };
+    let found =
+        std::thread::scope(|scope| {
+            let others: Vec<_> = parts.map(|part| scope.spawn(|| work(part))).collect();
+            let mut found: Vec<Vec<Range<R>>> = own.into_iter().map(work).collect();
+            // A thread that panicked takes this one along.
+            found.extend(others.into_iter().map(|other| {
+                other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            }));
+            found
+        });
+    for (channel, factor) in factors.iter().enumerate() {
+        let mut range = Range::<R>::default();
+        for part in &found {
+            range.take_in(part[channel]);
+        }
+        range.check(*factor)?;
+    }
+    Ok(scaled)
+}
+
+impl Layout {
+    /// Bytes of the smallest piece that is worked on at once: a channel of a block, or a block of
+    /// channels with one element each.
+    fn unit<R: Real>(&self) -> usize {
+        R::SIZE * if self.inner == 1 { self.channels } else { self.inner }
+    }
+
+    /// The first channel of a block.
+    fn first_channel(&self, block: usize) -> usize {
+        block / (self.blocks / self.groups) * self.channels
+    }
+}
+
+/// Works on consecutive units. Gives the range of each channel, as far as it was seen.
+fn some_units<R: Real>(
+    into: &mut [u8],
+    from: &[u8],
+    first_unit: usize,
+    layout: Layout,
+    factors: &[f64],
+) -> Vec<Range<R>> {
+    let mut ranges = vec![Range::<R>::default(); factors.len()];
+    let unit = layout.unit::<R>();
+    let pairs = into.chunks_exact_mut(unit).zip(from.chunks_exact(unit));
+    for (unit, (into, from)) in (first_unit..).zip(pairs) {
+        if layout.inner == 1 {
+            let channels = layout.first_channel(unit)..layout.first_channel(unit) + layout.channels;
+            columns(into, from, &factors[channels.clone()], &mut ranges[channels]);
         } else {
-            let rows = into.chunks_exact_mut(inner * R::SIZE);
-            let rows = rows.zip(from.chunks_exact(inner * R::SIZE));
-            for (((into, from), factor), range) in rows.zip(factors).zip(ranges) {
-                range.take_in(row_of(into, from, *factor));
-            }
+            let (block, within) = (unit / layout.channels, unit % layout.channels);
+            let channel = layout.first_channel(block) + within;
+            ranges[channel].take_in(row_of(into, from, factors[channel]));
         }
     }
-    ranges.iter().zip(factors).try_for_each(|(range, factor)| range.check(*factor))?;
-    Ok(scaled)
+    ranges
 }
 
 /// The largest magnitudes of a channel before and after.
@@ -271,6 +246,23 @@ mod tests {
     }
 
     #[test]
+    fn large_weights_are_shared_between_threads() {
+        let (groups, channels, inner) = (2, 3, 7);
+        for (blocks, inner) in [(40_000, inner), (40_000, 1), (2, 60_000)] {
+            let layout = Layout { blocks, channels, inner, groups };
+            let factors: Vec<f64> = (1..=6).map(f64::from).collect();
+            let count = blocks * channels * inner;
+            let found = scaled(&weight(DType::F64, &[count], &vec![1.0; count]), layout, &factors);
+            let found = found.unwrap().floats().unwrap();
+            for (index, found) in found.into_iter().enumerate() {
+                let (block, within) = (index / inner / channels, index / inner % channels);
+                let channel = block / (blocks / groups) * channels + within;
+                assert_eq!(found.to_bits(), factors[channel].to_bits(), "{index} of {layout:?}");
+            }
+        }
+    }
+
+    #[test]
     fn what_does_not_fit_the_type_is_refused() {
         let ones = [1.0, 1.0, 1.0, 1e-3, 1e-3, 0.0];
         for (dtype, factor, reason) in [
@@ -305,6 +297,5 @@ mod tests {
             rounded(DType::BF16, &[value]).unwrap().floats().unwrap(),
             [1.0 + 2.0_f64.powi(-7)]
         );
-        assert_eq!(odd(f64::MAX).to_bits(), f32::MAX.to_bits());
     }
 }
