@@ -66,6 +66,11 @@ fn with_the_one_before(view: &View<'_>, id: NodeId, node: &Node) -> Match {
         let patch = Patch::because(format!("{middle:?} is within the bounds of {value:?}"));
         return instead(view, patch.remove(id).context(inner_id), value, middle);
     }
+    // Bounds without a number in common turn everything into one of them. That may be a zero, and a
+    // zero of the other sign equals it and would be kept.
+    if low == 0.0 && high == 0.0 {
+        return Err("the sign of zero would be kept".to_owned());
+    }
     read_once(view, middle)?;
     let patch = Patch::because(format!("{value:?} is {source:?} between {low} and {high}"));
     let patch = patch.remove(inner_id);

@@ -75,7 +75,7 @@ fn vector<R: Real>(elements: &[f64]) -> Result<Vec<u8>, String> {
 }
 
 /// Weights from this size on are worth a thread: most of their time goes into asking for memory.
-const LARGE_BYTES: usize = 1 << 20;
+const LARGE_BYTES: usize = 4 << 20;
 const MOST_THREADS: usize = 4;
 
 fn every_block<R: Real>(bytes: &[u8], layout: Layout, factors: &[f64]) -> Result<Vec<u8>, String> {
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn large_weights_are_shared_between_threads() {
         let (groups, channels, inner) = (2, 3, 7);
-        for (blocks, inner) in [(40_000, inner), (40_000, 1), (2, 60_000)] {
+        for (blocks, inner) in [(40_000, inner), (400_000, 1), (2, 200_000)] {
             let layout = Layout { blocks, channels, inner, groups };
             let factors: Vec<f64> = (1..=6).map(f64::from).collect();
             let count = blocks * channels * inner;

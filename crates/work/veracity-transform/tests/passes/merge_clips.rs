@@ -114,6 +114,8 @@ fn what_would_change_bits_is_left_alone() {
         // `Max(-0.0, 0.0)` is 0.0 where `Relu(-0.0)` is -0.0.
         ([first("Max", &["zero"]), second("Min", &["six"])], "sign of zero"),
         ([first("Relu", &[]), second("Max", &["minus_zero"])], "sign of zero"),
+        ([first("Max", &["half"]), second("Clip", &["minus_one", "minus_zero"])], "sign of zero"),
+        ([first("Min", &["minus_one"]), second("Relu", &[])], "sign of zero"),
         ([first("Relu", &[]), second("Clip", &["nan", "six"])], "not two bounds"),
         ([first("Relu", &[]), second("Clip", &["six", "one"])], "not two bounds"),
     ] {
@@ -178,4 +180,36 @@ fn what_keeps_a_number_as_it_is_is_no_match() {
         &clips(vec![first("Abs", &[]), second("Clip", &["zero", "six"])]).model(),
         "",
     );
+}
+
+/// Every pair of bounds that are made of these numbers, in one model.
+#[test]
+fn whatever_is_merged_keeps_every_bit() {
+    let numbers = [("", 0.0), ("low", -1.0), ("minus", -0.0), ("plus", 0.0), ("high", 2.0)];
+    let mut kinds: Vec<(&str, Vec<&str>)> = vec![("Relu", vec![])];
+    for (one, _) in numbers {
+        for (two, _) in numbers {
+            kinds.push(("Clip", vec![one, two]));
+        }
+        if !one.is_empty() {
+            kinds.extend([("Min", vec![one]), ("Max", vec![one])]);
+        }
+    }
+    let mut graph = GraphBuilder::new("graph", 18).input("x", DType::F32, [43_usize]);
+    for (name, number) in &numbers[1..] {
+        graph = graph.initializer(*name, &scalar(*number));
+    }
+    for (one, (first, inner)) in kinds.iter().enumerate() {
+        for (two, (second, outer)) in kinds.iter().enumerate() {
+            let (a, y) = (format!("a_{one}_{two}"), format!("y_{one}_{two}"));
+            let inner: Vec<&str> = ["x"].iter().chain(inner).copied().collect();
+            let outer: Vec<&str> = [a.as_str()].iter().chain(outer).copied().collect();
+            graph = graph
+                .node(Node::new(*first, inner, [a.as_str()]))
+                .node(Node::new(*second, outer, [y.as_str()]))
+                .output(y, DType::F32, [43_usize]);
+        }
+    }
+    let merged = holds(&MergeClips, &graph.finish().unwrap());
+    assert!(merged.len() < 2 * kinds.len() * kinds.len());
 }
