@@ -74,6 +74,10 @@ fn with_the_one_before(view: &View<'_>, id: NodeId, node: &Node) -> Match {
     read_once(view, middle)?;
     let patch = Patch::because(format!("{value:?} is {source:?} between {low} and {high}"));
     let patch = patch.remove(inner_id);
+    let is_new = !node.is("Clip") && !inner.is("Clip");
+    if is_new && dtype != DType::F32 && view.opset() < 12 {
+        return Err(format!("engines have no Clip of {dtype} before opset 12"));
+    }
     if (node.is("Relu") || inner.is("Relu")) && low.to_bits() == 0 && high == f64::INFINITY {
         let relu = Node::new("Relu", [source], [value]).named(node.name());
         return Ok(Some(patch.change(id, relu)));

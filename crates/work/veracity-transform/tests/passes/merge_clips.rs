@@ -90,6 +90,15 @@ fn halves_and_doubles_have_bounds_of_their_own() {
 }
 
 #[test]
+fn a_type_that_is_not_clipped_yet_needs_a_version_that_has_it() {
+    let mut made = Made::new(&[43], vec![first("Relu", &[]), second("Min", &["half"])], 1);
+    made.dtype = DType::F64;
+    let made = made.with("half", floats(DType::F64, &[], &[0.5]));
+    holds(&MergeClips, &made.model());
+    left_alone(MergeClips, &made.opset(11).model(), "before opset 12");
+}
+
+#[test]
 fn old_versions_have_attributes() {
     let clip = |node: Node| node.float("min", -1.0).float("max", 6.0);
     let nodes = vec![first("Relu", &[]), clip(second("Clip", &[]))];
