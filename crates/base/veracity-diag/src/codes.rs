@@ -262,6 +262,8 @@ codes! {
     1339 BISECT_NOTHING "there is nothing to find: the models agree";
     1340 TOOL_FAILED "another optimiser could not be run";
     1341 FUNCTION_RECURSIVE "functions of a model call each other in a circle";
+    1349 BISECT_UNDECIDED "a search cannot go on, because a model cannot be compared";
+    1350 TOOL_ALWAYS_WRONG "another optimiser is wrong whatever is left out";
     1354 REPLAY_DIFFERS "replaying a log of rewrites does not give the model that it is about";
     1355 LOG_CHANGED "a log of rewrites was changed since it was written";
     1356 ELEMENTS_MISSING "elements of a weight are not where they should be";

@@ -19,6 +19,12 @@ pub enum Class {
 }
 
 impl Class {
+    /// The class of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [Self::ExactBits, Self::ExactReal, Self::Approximate, Self::ChangesComputation];
+        all.into_iter().find(|class| class.name() == name)
+    }
+
     /// The name in logs and on the command line.
     pub fn name(self) -> &'static str {
         match self {

@@ -8,6 +8,7 @@
 
 mod adverse;
 mod checker;
+mod comparer;
 mod inputs;
 mod local;
 mod options;
@@ -15,6 +16,7 @@ mod random;
 mod rules;
 mod run;
 mod second;
+mod show;
 mod store;
 mod tally;
 mod values;
@@ -22,5 +24,7 @@ mod whole;
 mod window;
 
 pub use checker::Checker;
+pub use comparer::{Comparer, Difference};
 pub use inputs::{InputSet, Inputs};
 pub use options::{CheckOptions, OnFail, Unchecked, Validation};
+pub(crate) use show::{Shown, show, show_again};

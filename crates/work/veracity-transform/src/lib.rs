@@ -7,6 +7,7 @@
 
 mod audit;
 mod base64;
+pub mod bisect;
 mod class;
 mod diff;
 mod digest;

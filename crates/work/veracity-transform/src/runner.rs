@@ -140,6 +140,13 @@ pub struct Transformed {
     pub settled: bool,
 }
 
+impl Transformed {
+    /// What is promised about the numbers by all rewrites together.
+    pub fn class(&self) -> Class {
+        self.rewrites.iter().map(|rewrite| rewrite.class).max().unwrap_or(Class::ExactBits)
+    }
+}
+
 /// Runs the passes until none finds anything, or a limit is reached.
 pub fn transform(
     graph: Graph,

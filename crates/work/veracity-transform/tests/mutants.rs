@@ -3,41 +3,19 @@
 
 #[path = "mutants/models.rs"]
 mod models;
+#[path = "support/rewriter.rs"]
+mod rewriter;
 #[path = "mutants/rewrites.rs"]
 mod rewrites;
 mod support;
 
 use models::*;
+use rewriter::Rewriter;
 use rewrites::*;
 use veracity_onnx::{Graph, Model};
 use veracity_results::{RewriteChecks, Verdict};
 use veracity_transform::judge::CheckOptions;
-use veracity_transform::{Class, Found, Limits, Pass, Pipeline, Transformed, View};
-
-/// A pass made of one function.
-struct Rewriter {
-    name: &'static str,
-    class: Class,
-    find: fn(&View<'_>, &mut Found),
-}
-
-impl Pass for Rewriter {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn class(&self) -> Class {
-        self.class
-    }
-
-    fn about(&self) -> &'static str {
-        "a rewrite of a test"
-    }
-
-    fn find(&self, view: &View<'_>, found: &mut Found) {
-        (self.find)(view, found);
-    }
-}
+use veracity_transform::{Class, Found, Limits, Pipeline, Transformed, View};
 
 fn checked(pass: Rewriter, model: &Model) -> (Transformed, RewriteChecks) {
     let graph = Graph::new(model.clone()).unwrap();

@@ -3,7 +3,7 @@
 use veracity_tensor::{DType, Tensor};
 
 use super::random::Random;
-use super::values::from_floats;
+use super::values::drawn;
 use crate::Class;
 
 /// A kind of values that is put on the border of a window.
@@ -56,7 +56,7 @@ impl Adverse {
         let special =
             [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, most, -most, 0.0, -0.0, 1.0, -1.0, least];
         let high = if dtype == DType::F16 { 3 } else { 10 };
-        let made = from_floats(dtype, real.shape(), |at| match self {
+        let made = drawn(dtype, real.shape(), |at| match self {
             Self::Normal => random.normal(),
             Self::Wide => random.wide(-10, high),
             Self::Equal => level,

@@ -3,6 +3,25 @@
 use half::{bf16, f16};
 use veracity_tensor::{DType, Shape, Tensor};
 
+/// Elements after which random numbers repeat: a prime, so that no axis repeats with them. Drawing
+/// every element of a large tensor would take longer than computing with it.
+const PERIOD: usize = 16381;
+
+/// A tensor of a float type whose elements are drawn, and repeat in a large one; `None` for other
+/// types.
+pub(super) fn drawn(dtype: DType, shape: &Shape, next: impl FnMut(usize) -> f64) -> Option<Tensor> {
+    let elements = shape.elements();
+    if elements <= PERIOD {
+        return from_floats(dtype, shape, next);
+    }
+    let once = from_floats(dtype, &Shape::from([PERIOD]), next)?;
+    let mut tensor = Tensor::zeros(dtype, shape.clone());
+    for piece in tensor.bytes_mut().chunks_mut(once.bytes().len()) {
+        piece.copy_from_slice(&once.bytes()[..piece.len()]);
+    }
+    Some(tensor)
+}
+
 /// A tensor of a float type, each element rounded once; `None` for other types.
 pub(super) fn from_floats(
     dtype: DType,
