@@ -1,5 +1,6 @@
 //! Wrong rewrites, each of a kind that other tools let through, are rejected by the local check; the
 //! right ones beside them are kept.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 #[path = "mutants/models.rs"]
 mod models;
@@ -9,9 +10,16 @@ mod rewriter;
 mod rewrites;
 mod support;
 
-use models::*;
+use models::{
+    Bn, clip, constant, conv_bn, divided, gathered, hard_swish, layer_norm, linear, matmul_bn_3d,
+    plus_zero, projections, residual, shared_conv, transposed, twins, unary,
+};
 use rewriter::Rewriter;
-use rewrites::*;
+use rewrites::{
+    Fold, becomes, bias_column, composed, dropped_residual, fold, fold_last_axis, held,
+    joined_hard_swish, joined_layer_norm, merged, other_epsilon, other_index, other_shape,
+    other_type, reciprocal, shared_twin, skipped_add, unfit, zeroed,
+};
 use veracity_onnx::{Graph, Model};
 use veracity_results::{RewriteChecks, Verdict};
 use veracity_transform::judge::CheckOptions;
@@ -81,7 +89,7 @@ const WRONG: &[Case] = &[
         |v, f| fold(v, f, Fold { shift: 1.0, ..Fold::RIGHT }),
     ),
     ("a convolution that others read is changed", Class::ExactReal, shared_conv, |v, f| {
-        fold(v, f, Fold { in_place: true, ..Fold::RIGHT })
+        fold(v, f, Fold { in_place: true, ..Fold::RIGHT });
     }),
     (
         "the channels of a batch norm are the wrong axis",
@@ -91,17 +99,17 @@ const WRONG: &[Case] = &[
     ),
     ("a reciprocal is claimed to be exact", Class::ExactBits, || divided(3.0), reciprocal),
     ("a column of zeros stands for the bias", Class::ExactReal, linear, |v, f| {
-        bias_column(v, f, 0.0)
+        bias_column(v, f, 0.0);
     }),
     ("projections are merged in the wrong order", Class::ExactReal, projections, |v, f| {
-        merged(v, f, true)
+        merged(v, f, true);
     }),
     ("transpositions are composed the wrong way", Class::ExactBits, transposed, |v, f| {
-        composed(v, f, true)
+        composed(v, f, true);
     }),
     ("adding zero is held for nothing", Class::ExactBits, plus_zero, skipped_add),
     ("a twin with another attribute is shared", Class::ExactBits, twins, |v, f| {
-        shared_twin(v, f, "b")
+        shared_twin(v, f, "b");
     }),
     ("a constant becomes another one", Class::ExactBits, constant, |v, f| held(v, f, 0.25)),
     ("another index is taken", Class::ExactBits, gathered, other_index),
@@ -169,7 +177,7 @@ const RIGHT: &[Case] = &[
     ("a power of two divides exactly", Class::ExactBits, || divided(8.0), reciprocal),
     ("any number divides nearly", Class::ExactReal, || divided(3.0), reciprocal),
     ("a column of ones stands for the bias", Class::ExactReal, linear, |v, f| {
-        bias_column(v, f, 1.0)
+        bias_column(v, f, 1.0);
     }),
     ("projections are merged", Class::ExactReal, projections, |v, f| merged(v, f, false)),
     ("transpositions are composed", Class::ExactBits, transposed, |v, f| composed(v, f, false)),

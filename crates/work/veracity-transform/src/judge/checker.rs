@@ -40,7 +40,7 @@ impl<'e> Checker<'e> {
         Self {
             bench: Bench::new(engine, &options),
             store: Store::new(original, &sets, options.memory),
-            whole: Whole::new(original.clone(), sets),
+            whole: Whole::new(original.clone(), &sets),
             original: original.clone(),
             checks: Vec::new(),
             cumulative: Vec::new(),
@@ -65,7 +65,7 @@ impl<'e> Checker<'e> {
             if !known {
                 let found = self.compare("", &done.graph, &done.rewrites);
                 if let Some(reason) = differs(&found) {
-                    self.on_whole(done, reason)?;
+                    self.on_whole(done, &reason)?;
                 }
                 self.cumulative.extend(found);
             }
@@ -73,15 +73,15 @@ impl<'e> Checker<'e> {
         Ok(self.report(done))
     }
 
-    fn on_whole(&mut self, done: &mut Transformed, reason: String) -> Result<()> {
+    fn on_whole(&mut self, done: &mut Transformed, reason: &str) -> Result<()> {
         match self.options.on_fail {
             OnFail::Keep => {}
-            OnFail::Raise => return Err(wrong("the whole model", &reason)),
+            OnFail::Raise => return Err(wrong("the whole model", reason)),
             OnFail::Rollback => {
                 self.notes.push(format!("all rewrites were taken back: {reason}"));
                 self.checks.iter_mut().for_each(|check| check.kept = false);
                 let all = done.rewrites.drain(..);
-                done.rejected.extend(all.map(|rewrite| (rewrite, reason.clone())));
+                done.rejected.extend(all.map(|rewrite| (rewrite, reason.to_owned())));
                 done.graph = self.original.clone();
             }
         }

@@ -37,7 +37,7 @@ impl<'e> Comparer<'e> {
         };
         Self {
             bench: Bench::new(engine, options),
-            whole: Whole::new(original.clone(), sets),
+            whole: Whole::new(original.clone(), &sets),
             options: options.clone(),
             problem,
             showing: None,

@@ -34,7 +34,7 @@ struct Answered {
 }
 
 impl Whole {
-    pub(crate) fn new(original: Graph, sets: Vec<Given>) -> Self {
+    pub(crate) fn new(original: Graph, sets: &[Given]) -> Self {
         let sets = sets
             .iter()
             .map(|given| Answered {
@@ -182,7 +182,7 @@ impl Whole {
 
     fn judged(&self, set: usize, output: &str, row: Row, class: Class) -> CumulativeCheck {
         let mut check = self.blank(set, output);
-        check.rule = row.rule.name().to_owned();
+        row.rule.name().clone_into(&mut check.rule);
         (check.max_abs, check.scale) = (row.max_abs, row.scale);
         (check.verdict, check.reason) = match row.outcome {
             Outcome::Wrong(reason) => (Verdict::Disproved, Some(reason)),

@@ -75,7 +75,9 @@ pub(crate) fn fold(view: &View<'_>, found: &mut Found, how: Fold) {
     let old = view.constant("w").unwrap();
     let mut elements = old.floats().unwrap();
     for (channel, factor) in elements.chunks_mut(27).zip(&factor) {
-        channel.iter_mut().for_each(|element| *element *= factor);
+        for element in channel.iter_mut() {
+            *element *= factor;
+        }
     }
     let shifts: Vec<f64> = (0..4)
         .map(|at| {
