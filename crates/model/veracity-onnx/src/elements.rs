@@ -33,28 +33,20 @@ impl Model {
     /// The model without the elements that `address` gives an address for.
     #[must_use]
     pub fn emptied(&self, mut address: impl FnMut(&Bytes) -> Option<String>) -> Self {
-        let mut proto = self.proto().clone();
-        visit(&mut proto, &mut |tensor| take_out(tensor, &mut address));
-        let mut emptied = Self::checked(proto).expect("only elements are taken out");
-        emptied.set_place(&self.place());
-        emptied
+        self.with(|proto| visit(proto, &mut |tensor| take_out(tensor, &mut address)))
     }
 
     /// The model with the elements that were taken out. Refused when `find` does not have some.
     pub fn filled(&self, mut find: impl FnMut(&str) -> Option<Bytes>) -> Result<Self> {
-        let mut proto = self.proto().clone();
         let mut missing = None;
-        visit(&mut proto, &mut |tensor| {
-            if let Err(address) = put_back(tensor, &mut find) {
-                missing.get_or_insert(address);
-            }
+        let filled = self.with(|proto| {
+            visit(proto, &mut |tensor| {
+                if let Err(address) = put_back(tensor, &mut find) {
+                    missing.get_or_insert(address);
+                }
+            });
         });
-        if let Some(address) = missing {
-            return Err(absent(&address));
-        }
-        let mut filled = Self::checked(proto).expect("only elements are put back");
-        filled.set_place(&self.place());
-        Ok(filled)
+        missing.map_or(Ok(filled), |address| Err(absent(&address)))
     }
 }
 

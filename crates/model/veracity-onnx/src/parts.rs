@@ -6,7 +6,7 @@ use prost::Message as _;
 
 use crate::build::{Node, entry};
 use crate::edit::Weight;
-use crate::generated::onnx::StringStringEntryProto;
+use crate::generated::onnx::{ModelProto, StringStringEntryProto, TensorProto};
 use crate::walk::domain;
 use crate::{Model, ValueInfo};
 
@@ -24,20 +24,27 @@ impl Model {
         nodes: impl IntoIterator<Item = (usize, Vec<(String, String)>)>,
         model: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
-        let mut proto = self.proto().clone();
-        for (key, value) in model {
-            set(&mut proto.metadata_props, &key, value);
-        }
-        let main = proto.graph.as_mut().expect("`checked` refuses models without a graph");
-        for (index, entries) in nodes {
-            let Some(node) = main.node.get_mut(index) else { continue };
-            for (key, value) in entries {
-                set(&mut node.metadata_props, &key, value);
+        self.with(|proto| {
+            for (key, value) in model {
+                set(&mut proto.metadata_props, &key, value);
             }
-        }
-        let mut annotated = Self::checked(proto).expect("only keys are added");
-        annotated.set_place(&self.place());
-        annotated
+            let Some(main) = &mut proto.graph else { return };
+            for (index, entries) in nodes {
+                let Some(node) = main.node.get_mut(index) else { continue };
+                for (key, value) in entries {
+                    set(&mut node.metadata_props, &key, value);
+                }
+            }
+        })
+    }
+
+    /// The model with something else in its messages that keeps its graph and its depth.
+    pub(crate) fn with(&self, change: impl FnOnce(&mut ModelProto)) -> Self {
+        let mut proto = self.proto().clone();
+        change(&mut proto);
+        let mut changed = Self::checked(proto).expect("graph and depth are kept");
+        changed.set_place(&self.place());
+        changed
     }
 
     /// The weights of the main graph with their names, in the order of the file, sparse ones left
@@ -69,7 +76,7 @@ impl Model {
             (format!("{name} {}", function.overload()).trim().to_owned(), function.encode_to_vec())
         });
         let sparse = self.graph().sparse_initializer.iter().map(|tensor| {
-            let name = tensor.values.as_ref().map(crate::generated::onnx::TensorProto::name);
+            let name = tensor.values.as_ref().map(TensorProto::name);
             (format!("sparse weight {}", name.unwrap_or_default()), tensor.encode_to_vec())
         });
         functions.chain(sparse).collect()
