@@ -99,7 +99,8 @@ fn a_log_explains_its_result_and_nothing_else() {
     assert_eq!((report.passes[2].weights_added, report.passes[2].weights_dropped), (1, 1));
 
     assert_eq!(audit(&result, &log, None).explained, None, "hashes alone do not show it");
-    let other = result.with_attribute(0, "alpha", None).annotated([], [("key".into(), "".into())]);
+    let other =
+        result.with_attribute(0, "alpha", None).annotated([], [("key".to_owned(), String::new())]);
     let report = audit(&other, &log, Some((&original, &elements)));
     assert_eq!(report.explained, Some(false));
     assert_eq!(report.unexplained.unwrap().model[0].field, "metadata key");
