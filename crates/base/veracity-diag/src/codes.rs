@@ -262,6 +262,8 @@ codes! {
     1339 BISECT_NOTHING "there is nothing to find: the models agree";
     1340 TOOL_FAILED "another optimiser could not be run";
     1341 FUNCTION_RECURSIVE "functions of a model call each other in a circle";
+    1347 FUNCTION_VERSIONS "a function uses other versions of operators than its model";
+    1348 FUNCTION_MISFIT "a call does not fit the function of the model that it calls";
     1349 BISECT_UNDECIDED "a search cannot go on, because a model cannot be compared";
     1350 TOOL_ALWAYS_WRONG "another optimiser is wrong whatever is left out";
     1354 REPLAY_DIFFERS "replaying a log of rewrites does not give the model that it is about";

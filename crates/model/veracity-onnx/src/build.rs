@@ -1,5 +1,9 @@
 //! Makes models in code, for tests, examples and generated glue.
 
+mod function;
+
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use veracity_diag::{Diagnostic, Result, codes};
 use veracity_tensor::{DType, Tensor};
@@ -12,6 +16,8 @@ use crate::generated::onnx::{
 use crate::value::{ValueInfo, to_onnx};
 use crate::{Dim, Model};
 
+pub use function::Function;
+
 /// Format version of the models made here: ONNX 1.12, old enough for every engine and new enough
 /// for model-local functions.
 const IR_VERSION: i64 = 8;
@@ -21,6 +27,7 @@ const IR_VERSION: i64 = 8;
 pub struct GraphBuilder {
     graph: GraphProto,
     opset: i64,
+    functions: Vec<Function>,
     metadata: Vec<StringStringEntryProto>,
 }
 
@@ -28,7 +35,7 @@ impl GraphBuilder {
     /// An empty graph that uses this version of the default operators.
     pub fn new(name: impl Into<String>, opset: i64) -> Self {
         let graph = GraphProto { name: Some(name.into()), ..GraphProto::default() };
-        Self { graph, opset, metadata: Vec::new() }
+        Self { graph, opset, functions: Vec::new(), metadata: Vec::new() }
     }
 
     /// Adds an input.
@@ -71,6 +78,13 @@ impl GraphBuilder {
         self
     }
 
+    /// Adds a function that nodes can call: those with its domain and its name as operator.
+    #[must_use]
+    pub fn function(mut self, function: Function) -> Self {
+        self.functions.push(function);
+        self
+    }
+
     /// Adds a key with a value to the model.
     #[must_use]
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
@@ -85,8 +99,12 @@ impl GraphBuilder {
     /// The model. Refused when subgraphs nest too deep; whether the nodes make sense is for an
     /// engine to say.
     pub fn finish(self) -> Result<Model> {
+        let domains: BTreeSet<&str> = self.functions.iter().map(|one| one.0.domain()).collect();
+        let mut imports = vec![opset_import("", self.opset)];
+        imports.extend(domains.into_iter().map(|domain| opset_import(domain, 1)));
         let proto = ModelProto {
-            opset_import: vec![opset_import("", self.opset)],
+            opset_import: imports,
+            functions: self.functions.into_iter().map(|one| one.0).collect(),
             metadata_props: self.metadata,
             ..model_proto(self.graph, IR_VERSION)
         };
@@ -183,6 +201,20 @@ impl Node {
     pub fn graph(self, name: impl Into<String>, body: GraphBuilder) -> Self {
         let value = AttributeProto { g: Some(body.graph), ..AttributeProto::default() };
         self.attribute(name, AttributeType::Graph, value)
+    }
+
+    /// In a function: lets an attribute be that attribute of the call. What was set under the name
+    /// before says of which type it is.
+    #[must_use]
+    pub fn refer(mut self, name: &str, call: impl Into<String>) -> Self {
+        let call = call.into();
+        for attribute in self.0.attribute.iter_mut().filter(|one| one.name() == name) {
+            let (name, r#type) = (attribute.name.take(), attribute.r#type);
+            let ref_attr_name = Some(call.clone());
+            *attribute =
+                AttributeProto { name, r#type, ref_attr_name, ..AttributeProto::default() };
+        }
+        self
     }
 
     fn attribute(

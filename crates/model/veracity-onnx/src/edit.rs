@@ -7,14 +7,19 @@
 //! readers of what they capture, and follow when a value is replaced.
 
 mod apply;
+mod branch;
+mod functions;
 mod graph;
 mod patch;
+mod splice;
 #[cfg(test)]
 mod tests;
 mod weight;
 mod window;
 
 pub use apply::Applied;
+pub use branch::Branch;
+pub use functions::Functions;
 pub use graph::{Graph, NodeId};
 pub use patch::Patch;
 pub use weight::Weight;

@@ -31,9 +31,9 @@ mod widen;
 mod write;
 mod write_external;
 
-pub use build::{GraphBuilder, Node};
+pub use build::{Function, GraphBuilder, Node};
 pub use capture::NodeFacts;
-pub use edit::{Applied, Graph, NodeId, Patch, Weight, Window};
+pub use edit::{Applied, Branch, Functions, Graph, NodeId, Patch, Weight, Window};
 pub use external::ExternalFile;
 pub use merge::{Edge, PortRef, Stage, merge};
 pub use model::Model;

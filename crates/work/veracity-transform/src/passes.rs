@@ -12,6 +12,7 @@ mod dead_code;
 mod divide_by_power_of_two;
 mod divide_to_multiply;
 mod fold_constants;
+mod fold_if;
 mod fold_shapes;
 mod fuse_affine;
 mod fuse_batch_norm;
@@ -21,6 +22,7 @@ mod fuse_layer_norm;
 mod fuse_matmul_add;
 mod fuse_pad;
 mod fuse_rms_norm;
+mod inline_functions;
 mod layer;
 mod merge_clips;
 mod merge_concats;
@@ -49,6 +51,7 @@ pub use dead_code::RemoveDeadCode;
 pub use divide_by_power_of_two::DivideByPowerOfTwo;
 pub use divide_to_multiply::DivideToMultiply;
 pub use fold_constants::FoldConstants;
+pub use fold_if::FoldIf;
 pub use fold_shapes::FoldShapes;
 pub use fuse_affine::FuseAffine;
 pub use fuse_batch_norm::FuseBatchNorm;
@@ -58,6 +61,7 @@ pub use fuse_layer_norm::FuseLayerNorm;
 pub use fuse_matmul_add::FuseMatMulAdd;
 pub use fuse_pad::FusePad;
 pub use fuse_rms_norm::FuseRmsNorm;
+pub use inline_functions::InlineFunctions;
 pub use merge_clips::MergeClips;
 pub use merge_concats::MergeConcats;
 pub use merge_projections::MergeProjections;
@@ -78,8 +82,10 @@ use crate::Pass;
 /// Passes that are safe to run unasked, in the order of their value.
 pub fn standard() -> Vec<Box<dyn Pass>> {
     vec![
+        Box::new(InlineFunctions),
         Box::new(HoldConstants),
         Box::new(ResolveCastLike),
+        Box::new(FoldIf),
         Box::new(RemoveNoOps),
         Box::new(FoldShapes),
         Box::new(FoldConstants::default()),

@@ -15,6 +15,8 @@ mod divide_by_power_of_two;
 mod divide_to_multiply;
 #[path = "passes/fold_constants.rs"]
 mod fold_constants;
+#[path = "passes/fold_if.rs"]
+mod fold_if;
 #[path = "passes/fold_shapes.rs"]
 mod fold_shapes;
 #[path = "passes/fuse_affine.rs"]
@@ -33,6 +35,8 @@ mod fuse_matmul_add;
 mod fuse_pad;
 #[path = "passes/fuse_rms_norm.rs"]
 mod fuse_rms_norm;
+#[path = "passes/inline_functions.rs"]
+mod inline_functions;
 #[path = "passes/made.rs"]
 mod made;
 #[path = "passes/merge_clips.rs"]

@@ -174,9 +174,11 @@ impl Graph {
         self.main().value_info.iter().map(ValueInfo::from_proto).collect()
     }
 
-    /// Version of an operator set; `""` is the default one.
+    /// Version of an operator set; `""` is the default one. One that only functions of the model
+    /// use has the version that the first of them names.
     pub fn opset(&self, domain: &str) -> Option<i64> {
-        let mut imports = self.shell.opset_import.iter();
+        let of_functions = self.shell.functions.iter().flat_map(|one| &one.opset_import);
+        let mut imports = self.shell.opset_import.iter().chain(of_functions);
         imports
             .find(|found| crate::walk::domain(found.domain()) == domain)
             .map(OperatorSetIdProto::version)
@@ -203,6 +205,7 @@ impl Graph {
                 .collect();
             main.value_info.retain(|info| self.is_defined(info.name()));
         }
+        self.import_from_functions(&mut proto);
         let mut model = Model::checked(proto).map_err(|what| broken(what, self.place.clone()))?;
         model.set_place(&self.place);
         Ok(model)

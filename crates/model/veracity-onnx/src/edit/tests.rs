@@ -131,3 +131,45 @@ fn nodes_that_wait_for_each_other_are_refused() {
         .unwrap();
     assert_eq!(Graph::new(model).unwrap_err().first_error().code, codes::ONNX_MALFORMED);
 }
+
+/// A model that calls `own::One`, whose only node is this one.
+fn caller(node: Node) -> Graph {
+    let function =
+        crate::Function::new(("own", "One"), 20, ["a"], ["b"]).import("foreign", 3).node(node);
+    let model = GraphBuilder::new("graph", 20)
+        .input("x", DType::F32, [2_usize])
+        .function(function)
+        .node(Node::new("One", ["x"], ["y"]).domain("own"))
+        .output("y", DType::F32, [2_usize]);
+    Graph::new(model.finish().unwrap()).unwrap()
+}
+
+fn inlined(graph: &Graph) -> veracity_diag::Result<Option<Vec<Node>>> {
+    let node = graph.producer("y").unwrap().1;
+    graph.functions().inlined(node, &mut str::to_owned)
+}
+
+#[test]
+fn a_function_brings_the_operator_sets_that_it_needs() {
+    let mut graph = caller(Node::new("Odd", ["a"], ["b"]).domain("foreign"));
+    let before = graph.to_model().unwrap();
+    assert!(!before.proto().opset_import.iter().any(|one| one.domain() == "foreign"));
+    let nodes = inlined(&graph).unwrap().unwrap();
+    let patch = Patch::because("call").remove(id(&graph, "y"));
+    graph.apply(&nodes.into_iter().fold(patch, Patch::insert)).unwrap();
+    let after = graph.to_model().unwrap();
+    let imported = after.proto().opset_import.iter().find(|one| one.domain() == "foreign");
+    assert!(imported.is_some_and(|one| one.version() == 3));
+}
+
+#[test]
+fn a_call_that_cannot_be_replaced_is_refused_by_code() {
+    let calls_itself = caller(Node::new("One", ["a"], ["b"]).domain("own"));
+    let reads_nothing = caller(Node::new("Neg", ["c"], ["b"]));
+    for (graph, code) in
+        [(calls_itself, codes::FUNCTION_RECURSIVE), (reads_nothing, codes::FUNCTION_MISFIT)]
+    {
+        assert_eq!(inlined(&graph).unwrap_err().first_error().code, code);
+    }
+    assert!(inlined(&graph()).unwrap().is_none());
+}
