@@ -154,6 +154,14 @@ pub(crate) fn inputs(model: &Model, kind: Kind) -> Vec<(String, Tensor)> {
 
 /// What a model answers, run as it stands, by output.
 pub(crate) fn answers(model: &Model, inputs: &[(String, Tensor)]) -> Vec<(String, Tensor)> {
+    try_answers(model, inputs).unwrap()
+}
+
+/// What a model answers, or why it cannot be run.
+pub(crate) fn try_answers(
+    model: &Model,
+    inputs: &[(String, Tensor)],
+) -> veracity_diag::Result<Vec<(String, Tensor)>> {
     let bytes = ModelBytes::Memory(Arc::from(model.to_bytes().unwrap()));
     let source = ModelSource { format: ModelFormat::Onnx, bytes };
     let options =
@@ -162,8 +170,8 @@ pub(crate) fn answers(model: &Model, inputs: &[(String, Tensor)]) -> Vec<(String
         inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
     let names: Vec<String> = model.outputs().into_iter().map(|output| output.name).collect();
     let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
-    let found = ort().evaluate(&source, &given, &wanted, &options).unwrap();
-    names.into_iter().zip(found.into_iter().map(Option::unwrap)).collect()
+    let found = ort().evaluate(&source, &given, &wanted, &options)?;
+    Ok(names.into_iter().zip(found.into_iter().map(Option::unwrap)).collect())
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "made-up numbers")]
