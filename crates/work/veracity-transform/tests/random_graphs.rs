@@ -11,9 +11,11 @@ mod support;
 use std::collections::BTreeMap;
 
 use support::{Kind, answers, inputs, lines, try_answers};
-use veracity_onnx::{Graph, Model};
+use veracity_onnx::{Graph, Model, Node, Patch};
 use veracity_tensor::{DType, Tensor};
-use veracity_transform::{Class, Limits, Pipeline, Transformed, Trusting, passes, transform};
+use veracity_transform::{
+    Class, Found, Limits, Pass, Pipeline, Transformed, Trusting, View, passes, transform,
+};
 
 /// Every other graph also meets the passes that are exact and run on demand.
 fn pipeline(seed: u64) -> Pipeline {
@@ -37,9 +39,11 @@ struct Difference {
     kind: Kind,
     /// Over the largest number of the output.
     relative: f64,
+    /// Whether the model is as far from itself when its inputs change by a rounding.
+    unstable: bool,
 }
 
-/// The largest difference between the models; none when all are within what rounding explains.
+/// The first difference between the models that is more than rounding.
 fn difference(before: &Model, after: &Model) -> Option<Difference> {
     [Kind::Normal, Kind::Wide].into_iter().find_map(|kind| {
         let inputs = inputs(before, kind);
@@ -48,17 +52,19 @@ fn difference(before: &Model, after: &Model) -> Option<Difference> {
             Ok(two) => two,
             Err(refusal) => {
                 let output = refusal.first_error().message.clone();
-                return Some(Difference { output, kind, relative: f64::INFINITY });
+                let relative = f64::INFINITY;
+                return Some(Difference { output, kind, relative, unstable: false });
             }
         };
         let mut pairs = one.iter().zip(&two);
         pairs.find_map(|((output, one), (_, two))| {
             let relative = relative(one, two);
             let allowed = if one.dtype() == DType::F16 { 2e-2 } else { 1e-4 };
-            if relative <= allowed || is_unstable(before, &inputs, output, one, relative) {
+            if relative <= allowed {
                 return None;
             }
-            Some(Difference { output: output.clone(), kind, relative })
+            let unstable = is_unstable(before, &inputs, output, one, relative);
+            Some(Difference { output: output.clone(), kind, relative, unstable })
         })
     })
 }
@@ -82,7 +88,7 @@ fn is_unstable(
 
 /// Every number a little larger or smaller.
 fn moved(tensor: &Tensor, sign: f64) -> Tensor {
-    let unit = if tensor.dtype() == DType::F16 { 2e-3 } else { 2.4e-7 };
+    let unit = if tensor.dtype() == DType::F16 { 1e-3 } else { 2.4e-7 };
     let Some(numbers) = numbers(tensor) else { return tensor.clone() };
     let moved: Vec<f64> = numbers.iter().map(|one| one * (1.0 + sign * unit)).collect();
     let dims = tensor.shape().dims();
@@ -117,7 +123,7 @@ fn culprit(model: &Model, seed: u64, rewrites: usize) -> String {
     while good + 1 < bad {
         let middle = usize::midpoint(good, bad);
         let after = transformed(model, seed, middle).graph.to_model().unwrap();
-        let differs = difference(model, &after).is_some();
+        let differs = difference(model, &after).is_some_and(|found| !found.unstable);
         (good, bad) = if differs { (good, middle) } else { (middle, bad) };
     }
     let done = transformed(model, seed, bad);
@@ -148,6 +154,8 @@ struct Tally {
     fired: BTreeMap<&'static str, usize>,
     /// Graphs that the engine cannot run even as they are.
     refused: Vec<String>,
+    /// Graphs whose answers hang on a rounding.
+    unstable: Vec<u64>,
     wrong: Vec<String>,
 }
 
@@ -166,7 +174,11 @@ impl Tally {
             *self.fired.entry(rewrite.pass).or_default() += 1;
         }
         let after = done.graph.to_model().unwrap();
-        if let Some(Difference { output, kind, relative }) = difference(&model, &after) {
+        let Some(found) = difference(&model, &after) else { return };
+        let Difference { output, kind, relative, unstable } = found;
+        if unstable {
+            self.unstable.push(seed);
+        } else {
             let what = format!("{output} is off by {relative} on {kind:?} inputs");
             let cause = culprit(&model, seed, done.rewrites.len());
             let before = lines(&Graph::new(model).unwrap()).join("\n  ");
@@ -188,15 +200,59 @@ fn random_graphs_answer_the_same_after_all_passes() {
     let count = seeds.end - seeds.start;
     let mut tally = Tally::default();
     seeds.for_each(|seed| tally.check(seed));
-    let Tally { fired, refused, wrong } = tally;
+    let Tally { fired, refused, unstable, wrong } = tally;
     assert!(wrong.is_empty(), "{} of {count} graphs:\n{}", wrong.len(), wrong.join("\n\n"));
     // ONNX Runtime loses sight of a captured value now and then.
     let few = refused.len() as u64 * 50 <= count;
     assert!(few, "{} of {count} graphs cannot be run:\n{}", refused.len(), refused.join("\n"));
+    let few = unstable.len() as u64 * 50 <= count;
+    assert!(few, "{} of {count} graphs hang on a rounding: {unstable:?}", unstable.len());
     let unmet: Vec<&str> = passes::standard()
         .iter()
         .map(|pass| pass.name())
         .filter(|name| !fired.contains_key(name))
         .collect();
+    println!("{fired:?}, unstable: {unstable:?}");
     assert!(count < 200 || unmet.is_empty(), "no graph has a place for {unmet:?}: {fired:?}");
+}
+
+/// Puts the sine in the place of the hyperbolic tangent.
+struct Wrong;
+
+impl Pass for Wrong {
+    fn name(&self) -> &'static str {
+        "wrong"
+    }
+
+    fn class(&self) -> Class {
+        Class::ExactReal
+    }
+
+    fn about(&self) -> &'static str {
+        "computes something else"
+    }
+
+    fn find(&self, view: &View<'_>, found: &mut Found) {
+        for (id, node) in view.nodes_of("Tanh") {
+            let other = Node::new("Sin", node.inputs(), node.outputs());
+            found.propose(id, Patch::because("it is not").change(id, other));
+        }
+    }
+}
+
+#[test]
+fn a_wrong_pass_would_be_found() {
+    let changed = (0..40).filter_map(|seed| {
+        let (model, _) = random::model(seed);
+        let graph = Graph::new(model.clone()).unwrap();
+        let passes: Vec<Box<dyn Pass>> = vec![Box::new(Wrong), Box::new(passes::RemoveDeadCode)];
+        let done =
+            transform(graph, &Pipeline::new(passes), Limits::default(), &mut Trusting).unwrap();
+        let fired = done.rewrites.iter().any(|rewrite| rewrite.pass == "wrong");
+        fired.then(|| difference(&model, &done.graph.to_model().unwrap()).is_some())
+    });
+    let changed: Vec<bool> = changed.collect();
+    let found = changed.iter().filter(|found| **found).count();
+    // A tangent that nothing depends on is not missed.
+    assert!(changed.len() > 5 && found * 2 > changed.len(), "{found} of {}", changed.len());
 }

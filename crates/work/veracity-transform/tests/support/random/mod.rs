@@ -141,7 +141,7 @@ impl Made {
         let computed = self.values.split_off(3);
         let unread = computed.iter().filter(|value| !read.contains(&value.name));
         let mut outputs: Vec<&Value> = unread.rev().take(4).collect();
-        if self.rng.one_in(3) {
+        if outputs.is_empty() || self.rng.one_in(3) {
             let extra = self.rng.choose(&computed);
             outputs.retain(|output| output.name != extra.name);
             outputs.push(extra);
