@@ -1,10 +1,12 @@
 //! Changing ONNX models, and the ONNX nodes of bundles: each change logged, checked, undone.
 
 mod bundle;
+mod search;
 
 use std::path::Path;
 
 pub use bundle::{BundleChange, NodeChange, transform_bundle};
+pub use search::{Culprit, Tool, ToolCulprits, bisect_model, bisect_with_tool};
 use serde::Serialize;
 use veracity_diag::Result;
 use veracity_engine::ModelFormat;

@@ -174,7 +174,7 @@ fn optimized(
     let bytes = ModelBytes::Memory(Arc::from(model.to_bytes()?));
     let source = ModelSource { format: ModelFormat::Onnx, bytes };
     let options = SessionOptions { optimization: level, ..session.clone() };
-    Ok(Model::from_bytes(engine.optimized(&source, &options)?.into())?.in_order())
+    Ok(Model::from_bytes(engine.optimized(&source, &options, &[])?.into())?.in_order())
 }
 
 /// Says of values in a layout of the engine's own why nothing can be held against them.

@@ -9,7 +9,7 @@ use veracity_engine::{Device, ModelBytes, SessionOptions};
 
 use crate::api::{Called, Failure, FailureKind, Owned};
 use crate::library::Library;
-use crate::options::{add_cuda, cpu_options, forbid_files, write_optimized};
+use crate::options::{add_cuda, cpu_options, forbid_files, leave_out, write_optimized};
 
 /// Name of the provider that runs models on NVIDIA GPUs.
 const CUDA: &str = "CUDAExecutionProvider";
@@ -47,6 +47,7 @@ pub(crate) fn optimize(
     library: &Library,
     model: &ModelBytes,
     options: &SessionOptions,
+    left_out: &[&str],
 ) -> Result<Vec<u8>> {
     let unwritable = |error: std::io::Error| {
         let message = format!("the optimised graph cannot be kept: {error}");
@@ -57,6 +58,7 @@ pub(crate) fn optimize(
     cpu_options(library.api, options)
         .and_then(|options| {
             write_optimized(library.api, &options, &os_path(&path)?)?;
+            leave_out(library.api, &options, left_out)?;
             open(library, model, &options)
         })
         .map_err(|failure| load_refusal(model, &failure))?;

@@ -124,9 +124,14 @@ impl Engine for OrtEngine {
         Ok(runner.fetch(inputs, outputs).map_err(failed)?)
     }
 
-    fn optimized(&self, source: &ModelSource, options: &SessionOptions) -> Result<Vec<u8>> {
+    fn optimized(
+        &self,
+        source: &ModelSource,
+        options: &SessionOptions,
+        left_out: &[&str],
+    ) -> Result<Vec<u8>> {
         check_request(source, options)?;
-        create::optimize(&self.library, &source.bytes, options)
+        create::optimize(&self.library, &source.bytes, options, left_out)
     }
 }
 

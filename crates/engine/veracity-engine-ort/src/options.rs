@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_int};
 use ort_sys::{ExecutionMode, GraphOptimizationLevel, OrtSessionOptions, os_char};
 use veracity_engine::{OptimizationLevel, SessionOptions};
 
-use crate::api::{Api, Called, Owned, check};
+use crate::api::{Api, Called, Failure, Owned, check};
 
 /// The options of the library for a session on the CPU.
 ///
@@ -71,6 +71,20 @@ pub(crate) fn write_optimized(
 ) -> Called<()> {
     // SAFETY: the options are live, and the path is NUL-terminated and copied.
     check(api, unsafe { (api.SetOptimizedModelFilePath)(options.as_ptr(), path.as_ptr()) })
+}
+
+/// Switches optimisers off by name. The library takes names that it does not have without a word.
+pub(crate) fn leave_out(
+    api: Api,
+    options: &Owned<OrtSessionOptions>,
+    names: &[&str],
+) -> Called<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let names = CString::new(names.join(";"))
+        .map_err(|_| Failure::other("the name of an optimiser holds a NUL"))?;
+    set(api, options, c"optimization.disable_specified_optimizers", &names)
 }
 
 fn set(api: Api, options: &Owned<OrtSessionOptions>, key: &CStr, value: &CStr) -> Called<()> {

@@ -77,7 +77,7 @@ fn the_optimised_graph_is_a_model_again() {
         ),
     ] {
         let bytes =
-            library::engine().optimized(&source(&model()), &options(level)).expect("it loads");
+            library::engine().optimized(&source(&model()), &options(level), &[]).expect("it loads");
         let optimized = Model::from_bytes(bytes.into()).expect("it is ONNX");
         let nodes = optimized.nodes();
         let kinds: Vec<&str> = nodes.iter().map(|node| node.op_type.as_str()).collect();

@@ -63,9 +63,15 @@ pub trait Engine: Send + Sync {
         Err(self.cannot(source, "run a model whose shapes are not declared"))
     }
 
-    /// The graph that the engine makes of an ONNX model before it runs it, as an ONNX file.
-    fn optimized(&self, source: &ModelSource, options: &SessionOptions) -> Result<Vec<u8>> {
-        let _ = options;
+    /// The graph that the engine makes of an ONNX model before it runs it, as an ONNX file, without
+    /// what the named optimisers of the engine would do.
+    fn optimized(
+        &self,
+        source: &ModelSource,
+        options: &SessionOptions,
+        left_out: &[&str],
+    ) -> Result<Vec<u8>> {
+        let _ = (options, left_out);
         Err(self.cannot(source, "write the graph that it optimised"))
     }
 

@@ -17,7 +17,9 @@ pub(crate) use drift::{DriftArgs, RerunArgs};
 pub(crate) use findings::{FindingsArgs, PageFormat};
 pub(crate) use parity::ParityArgs;
 pub(crate) use proof::{CheckArgs, DiffArgs, RecordArgs, SealArgs};
-pub(crate) use transform::{AuditArgs, PassArgs, PassesArgs, ReverseArgs, TransformArgs};
+pub(crate) use transform::{
+    AuditArgs, BisectArgs, PassArgs, PassesArgs, ReverseArgs, TransformArgs,
+};
 pub(crate) use values::{Rate, ToleranceSpec};
 use values::{device, engine, rate, threads, tolerance_part};
 
@@ -90,6 +92,8 @@ pub(crate) enum Command {
     Rerun(RerunArgs),
     // As above.
     Transform(Box<TransformArgs>),
+    // As above.
+    Bisect(Box<BisectArgs>),
     Audit(AuditArgs),
     Reverse(ReverseArgs),
     Passes(PassesArgs),

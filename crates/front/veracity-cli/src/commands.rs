@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 mod bench;
+mod bisect;
 mod check;
 mod compare;
 mod completions;
@@ -39,6 +40,7 @@ pub(crate) fn execute(command: &Command, context: &Context) -> Result<Outcome, F
         Command::Drift(arguments) => drift::execute(arguments, context),
         Command::Rerun(arguments) => rerun::execute(arguments, context),
         Command::Transform(arguments) => transform::execute(arguments, context),
+        Command::Bisect(arguments) => bisect::execute(arguments, context),
         Command::Audit(arguments) => audit::execute(arguments, context),
         Command::Reverse(arguments) => reverse::execute(arguments, context),
         Command::Passes(arguments) => passes::execute(arguments, context),

@@ -4,6 +4,7 @@
 //! belong. Nothing here writes, and nothing is understandable by its colour alone.
 
 pub(crate) mod audit;
+pub(crate) mod bisection;
 pub(crate) mod comparison;
 pub(crate) mod diagnostic;
 pub(crate) mod difference;

@@ -4,11 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use veracity::EngineChoice;
 use veracity::transform::{OnFail, Validation};
+use veracity::{EngineChoice, OptimizationLevel};
 
 use super::PageFormat;
-use super::values::{dim, engine, on_fail, threads, validation};
+use super::values::{dim, engine, level, on_fail, threads, validation};
 
 /// Change a model, or the ONNX nodes of a bundle, and prove each change
 #[derive(Args, Debug)]
@@ -80,6 +80,48 @@ pub(crate) struct PassArgs {
     /// ONNX Runtime's library, or a folder that holds it
     #[arg(long, value_name = "PATH")]
     pub(crate) ort_library: Option<PathBuf>,
+}
+
+/// Find the rewrite that makes a model wrong
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The outputs are compared with those of the original. The passes are searched first,
+then the rewrites of the guilty one; where several are wrong only together, the
+smallest set of them. `--repro` writes what was replaced and what replaced it as two
+models, with the inputs that show the fault.
+
+With `--tool` another optimiser is searched instead, as a black box: the command is
+run with `{in}`, `{out}` and `{skip}`, the names it is to leave out, joined by commas
+(or one after the other where the command has `{skip...}`). Without `{skip}` it is
+only compared.
+
+Exits with 1 when something was found, 0 when the models agree.
+
+Examples:
+  veracity bisect model.onnx --repro fault/
+  veracity bisect model.onnx --tool \"onnxslim {in} {out} --skip-fusion-patterns {skip...}\" \\
+      --names FusionConvBN,FusionGemm
+  veracity bisect model.onnx --ort-level extended --names ConvBNFusion,GeluFusion")]
+pub(crate) struct BisectArgs {
+    /// An ONNX model
+    pub(crate) input: PathBuf,
+    #[command(flatten)]
+    pub(crate) what: PassArgs,
+    /// Another optimiser, as a command
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) tool: Option<String>,
+    /// ONNX Runtime at this level as the other optimiser: `basic`, `extended` or `all`
+    #[arg(long, value_name = "LEVEL", value_parser = level(), conflicts_with = "tool")]
+    pub(crate) ort_level: Option<OptimizationLevel>,
+    /// Names of what the other optimiser can leave out
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) names: Vec<String>,
+    /// Write the fault alone, as models that show it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) repro: Option<PathBuf>,
+    /// For people, for programs or for a page
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: PageFormat,
 }
 
 /// Say what was done to a model, from its log
