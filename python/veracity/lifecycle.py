@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from veracity import _current
@@ -95,6 +95,7 @@ def compile_graph(
     tolerances: Mapping[str, Mapping[str, float]] | None = None,
     fresh_inputs: bool = True,
     drift: bool = False,
+    transform: Sequence[str] | str = (),
 ) -> CompileResult | bool:
     """Export what was recorded, write the bundle, and prove it: each model, and all over time.
 
@@ -115,6 +116,8 @@ def compile_graph(
             modules again; switch it off for code that must not be.
         drift: Compare each model with its recorded program, operator by operator (`.drift` of the
             result), and keep the programs of ONNX models in the bundle for `veracity.parity`.
+        transform: Passes that change the exported ONNX models before they are checked, such as
+            `["default"]`; see `veracity.transform`.
 
     Returns:
         `{node: True or False}` with `.diagnostics` and `.proof`; `True` when nothing was validated.
@@ -148,6 +151,7 @@ def compile_graph(
         tolerances=tolerances,
         fresh_inputs=fresh_inputs,
         drift=drift,
+        transform=transform,
     )
 
 

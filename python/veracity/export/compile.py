@@ -14,7 +14,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from veracity.export.fresh import Fresh
 from veracity.export.log import FILE_NAME, ExportLog, Progress
 from veracity.export.models import Made, describe_only, make_models
 from veracity.export.policy import Asked
+from veracity.export.transforming import transform_models
 from veracity.export.validate import Prover
 from veracity.export.wiring import Wiring, wire
 from veracity.inference import site_packages
@@ -35,6 +36,7 @@ from veracity.parity import ParityResult
 from veracity.proof import ProofResult
 from veracity.semantics import GraphConfigs
 from veracity.tracing.nodes import Node, Recording
+from veracity.transform import Pipeline, TransformResult
 
 
 class CompileResult(dict[str, bool]):
@@ -47,6 +49,7 @@ class CompileResult(dict[str, bool]):
         diagnostics: Everything that was found while recording, exporting and checking.
         proof: What was proved, with numbers; `None` when nothing was recorded.
         drift: For each node what its operators bring in, when `drift=True`.
+        transforms: For each node what was changed in its model, when `transform` was given.
     """
 
     def __init__(
@@ -55,12 +58,14 @@ class CompileResult(dict[str, bool]):
         diagnostics: list[Diagnostic],
         proof: ProofResult | None = None,
         drift: Mapping[str, ParityResult] | None = None,
+        transforms: Mapping[str, TransformResult] | None = None,
     ) -> None:
         """Keep verdicts and findings."""
         super().__init__(verdicts)
         self.diagnostics = diagnostics
         self.proof = proof
         self.drift = dict(drift or {})
+        self.transforms = dict(transforms or {})
 
 
 _NOTHING = Diagnostic(
@@ -84,6 +89,7 @@ class _Outcome:
     prover: Prover | None = None
     proof: ProofResult | None = None
     drift: dict[str, ParityResult] = field(default_factory=dict)
+    transforms: dict[str, TransformResult] = field(default_factory=dict)
 
     @property
     def seed(self) -> int:
@@ -121,6 +127,7 @@ def compile_recording(
     tolerances: Mapping[str, Mapping[str, float]] | None = None,
     fresh_inputs: bool = True,
     drift: bool = False,
+    transform: Sequence[str] | str = (),
     strict: bool = True,
     graph_configs: GraphConfigs | None = None,
     dry_run: bool | None = None,
@@ -140,6 +147,7 @@ def compile_recording(
         fresh_inputs: Check on values that were not recorded, too; runs the nodes' code again.
         drift: Compare each model with its recorded program, operator by operator, and keep the
             programs of ONNX models in the bundle.
+        transform: Passes that change ONNX models before they are checked.
         strict: Refuse, after writing the bundle, when something is wrong.
         graph_configs: Settings of the pipeline as a whole.
         dry_run: Describe the nodes without exporting; `None` keeps what the session says.
@@ -162,6 +170,10 @@ def compile_recording(
         if recording.nodes:
             with tempfile.TemporaryDirectory(prefix="veracity-") as folder:
                 _make(outcome, Path(folder), log)
+                if transform and not recording.dry_run:
+                    outcome.transforms = transform_models(
+                        outcome.made, Pipeline(transform).passes, log
+                    )
                 with loading.keeping_models():
                     if checks:
                         _check(outcome, asked, log, fresh_inputs=fresh_inputs)
@@ -178,7 +190,9 @@ def compile_recording(
             _refuse_wrong(outcome)
     if not checks:
         return True
-    return CompileResult(outcome.results(), outcome.found, outcome.proof, outcome.drift)
+    return CompileResult(
+        outcome.results(), outcome.found, outcome.proof, outcome.drift, outcome.transforms
+    )
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict};
 use veracity::report::{TextOptions, rewrites};
 use veracity::transform::{
     Audit, Change, CheckOptions, Inputs, LogOptions, Model, OnFail, TransformOptions, Validation,
-    diff, pass_facts, reverse, reverse_file, transform_model,
+    bisect_model, diff, pass_facts, reverse, reverse_file, transform_model,
 };
 use veracity::{EngineSearch, Engines};
 
@@ -21,6 +21,7 @@ use crate::options::{engine_choice, invalid, session_options};
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Transformed>()?;
     module.add_function(wrap_pyfunction!(transform, module)?)?;
+    module.add_function(wrap_pyfunction!(transform_bisect, module)?)?;
     module.add_function(wrap_pyfunction!(transform_passes, module)?)?;
     module.add_function(wrap_pyfunction!(transform_reverse, module)?)?;
     module.add_function(wrap_pyfunction!(transform_diff, module)?)
@@ -119,7 +120,6 @@ impl Transformed {
 
 /// Changes a model: a path, or the bytes of a file.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 #[pyo3(signature = (model, *, passes, validate, on_fail, inputs, seed, dims, provenance, engine, threads, site_packages))]
 fn transform(
@@ -140,18 +140,58 @@ fn transform(
     let word = |what: &str, given: &str| invalid(format!("{given:?} is not a value of `{what}`"));
     let validation =
         Validation::from_name(validate).ok_or_else(|| word("validate", validate)).or_raise(py)?;
-    let on_fail =
-        OnFail::from_name(on_fail).ok_or_else(|| word("on_fail", on_fail)).or_raise(py)?;
+    let on_fail = OnFail::from_name(on_fail).ok_or_else(|| word("on_fail", on_fail)).or_raise(py)?;
+    let check = checked_on(py, &inputs, seed, dims, threads)?;
+    let check = CheckOptions { validation, on_fail, ..check };
+    let log = LogOptions { provenance };
+    let options = TransformOptions { passes, check, log, ..TransformOptions::default() };
+    let engines = engines(py, engine, site_packages)?;
+    let change = py.detach(|| transform_model(&original, &options, &engines)).or_raise(py)?;
+    Ok(Transformed { change })
+}
+
+/// Finds the rewrite that makes a model wrong, as JSON; `None` when the models agree.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
+#[pyo3(signature = (model, *, passes, repro, inputs, seed, dims, engine, threads, site_packages))]
+fn transform_bisect(
+    py: Python<'_>,
+    model: Source,
+    passes: Vec<String>,
+    repro: Option<PathBuf>,
+    inputs: Vec<Bound<'_, PyDict>>,
+    seed: u64,
+    dims: BTreeMap<String, usize>,
+    engine: &str,
+    threads: usize,
+    site_packages: Vec<PathBuf>,
+) -> PyResult<Option<String>> {
+    let original = py.detach(move || model.read()).or_raise(py)?;
+    let check = checked_on(py, &inputs, seed, dims, threads)?;
+    let options = TransformOptions { passes, check, ..TransformOptions::default() };
+    let engines = engines(py, engine, site_packages)?;
+    let found = py
+        .detach(|| bisect_model(&original, &options, &engines, repro.as_deref()))
+        .or_raise(py)?;
+    found.as_ref().map(to_json).transpose().or_raise(py)
+}
+
+fn engines(py: Python<'_>, engine: &str, site_packages: Vec<PathBuf>) -> PyResult<Engines> {
+    let search = EngineSearch { site_packages, ..EngineSearch::default() };
+    Ok(Engines::new(engine_choice(engine).or_raise(py)?, search))
+}
+
+fn checked_on(
+    py: Python<'_>,
+    inputs: &[Bound<'_, PyDict>],
+    seed: u64,
+    dims: BTreeMap<String, usize>,
+    threads: usize,
+) -> PyResult<CheckOptions> {
     let threads = session_options("cpu", threads).or_raise(py)?.threads;
     let recorded = inputs.iter().map(tensors).collect::<PyResult<_>>()?;
     let inputs = Inputs { seed, named: dims, recorded, ..Inputs::default() };
-    let check = CheckOptions { validation, on_fail, inputs, threads, ..CheckOptions::default() };
-    let log = LogOptions { provenance };
-    let options = TransformOptions { passes, check, log, ..TransformOptions::default() };
-    let search = EngineSearch { site_packages, ..EngineSearch::default() };
-    let engines = Engines::new(engine_choice(engine).or_raise(py)?, search);
-    let change = py.detach(|| transform_model(&original, &options, &engines)).or_raise(py)?;
-    Ok(Transformed { change })
+    Ok(CheckOptions { inputs, threads, ..CheckOptions::default() })
 }
 
 fn tensors(given: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, veracity::tensor::Tensor>> {
