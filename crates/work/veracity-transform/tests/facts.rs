@@ -9,6 +9,8 @@ mod chains;
 mod computations;
 #[path = "facts/layouts.rs"]
 mod layouts;
+#[path = "facts/random.rs"]
+mod random;
 
 use support::{Kind, answers};
 use veracity_onnx::{Dim, Graph, GraphBuilder, Node};

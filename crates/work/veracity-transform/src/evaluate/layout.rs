@@ -35,7 +35,7 @@ pub(super) fn transpose(call: &Call<'_>) -> Computed {
     let own = strided::strides(&operand.dims);
     let dims: Vec<usize> = order.iter().map(|&axis| operand.dims[axis]).collect();
     let strides: Vec<isize> = order.iter().map(|&axis| own[axis]).collect();
-    Ok(vec![Weight::new(strided::copied(&operand, &dims, &strides, 0)?)])
+    Ok(vec![strided::copied_weight(&operand, &dims, &strides, 0)?])
 }
 
 pub(super) fn expand(call: &Call<'_>, shape: &[usize]) -> Computed {
@@ -64,7 +64,7 @@ pub(super) fn slice(call: &Call<'_>) -> Computed {
             strides[axis].saturating_mul(isize::try_from(range.step).unwrap_or(isize::MAX));
         dims[axis] = count;
     }
-    Ok(vec![Weight::new(strided::copied(&operand, &dims, &strides, offset)?)])
+    Ok(vec![strided::copied_weight(&operand, &dims, &strides, offset)?])
 }
 
 pub(super) fn split(call: &Call<'_>) -> Computed {
@@ -87,7 +87,7 @@ pub(super) fn split(call: &Call<'_>) -> Computed {
         let mut dims = operand.dims.clone();
         dims[axis] = size;
         let offset = begin * strides[axis].unsigned_abs();
-        given.push(Weight::new(strided::copied(&operand, &dims, &strides, offset)?));
+        given.push(strided::copied_weight(&operand, &dims, &strides, offset)?);
         begin += size;
     }
     Ok(given)

@@ -45,7 +45,8 @@ impl<'w> Operand<'w> {
         }
         let strides = super::strided::stretched_strides(&self.dims, dims)
             .ok_or_else(|| format!("{:?} cannot be stretched to {dims:?}", self.dims))?;
-        super::strided::copied(self, dims, &strides, 0)
+        let bytes = super::strided::copied(self, dims, &strides, 0)?;
+        Tensor::from_bytes(self.dtype, shape(dims)?, &bytes).map_err(|refusal| refusal.to_string())
     }
 }
 

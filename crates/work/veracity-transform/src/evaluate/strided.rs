@@ -1,12 +1,12 @@
 //! Copies elements from where strides say.
 
-use veracity_tensor::Tensor;
+use veracity_onnx::Weight;
 
 use super::operand::{Operand, shape};
 
-/// Side of the squares that elements are copied in when rows become columns: a square of the
-/// widest elements fits into the cache twice.
-const SQUARE: usize = 32;
+/// Side of the squares that elements are copied in when rows become columns: a square of elements
+/// of 4 bytes fits into the first cache.
+const SQUARE: usize = 64;
 
 /// One axis of the result: its size, how far its elements are apart in the source and in the result.
 #[derive(Clone, Copy, Debug)]
@@ -40,17 +40,18 @@ pub(super) fn stretched_strides(from: &[usize], to: &[usize]) -> Option<Vec<isiz
     to.iter().enumerate().map(stride).collect()
 }
 
-/// A tensor of this shape whose elements stand at these distances in the source, from an offset on.
+/// The elements of a tensor of this shape, which stand at these distances in the source, from an
+/// offset on.
 pub(super) fn copied(
     source: &Operand<'_>,
     dims: &[usize],
     strides: &[isize],
     offset: usize,
-) -> Result<Tensor, String> {
-    let mut result = Tensor::zeros(source.dtype, shape(dims)?);
+) -> Result<Vec<u8>, String> {
+    let mut result = vec![0_u8; shape(dims)?.elements() * source.dtype.size()];
     let axes = merged(dims, strides);
     if !dims.contains(&0) {
-        let (from, to) = (source.bytes(), result.bytes_mut());
+        let (from, to) = (source.bytes(), result.as_mut_slice());
         let done = match source.dtype.size() {
             1 => copy::<1>(from, to, &axes, offset),
             2 => copy::<2>(from, to, &axes, offset),
@@ -60,6 +61,17 @@ pub(super) fn copied(
         done.ok_or_else(|| "an element outside of a constant is asked for".to_owned())?;
     }
     Ok(result)
+}
+
+/// The same, as a weight.
+pub(super) fn copied_weight(
+    source: &Operand<'_>,
+    dims: &[usize],
+    strides: &[isize],
+    offset: usize,
+) -> Result<Weight, String> {
+    Weight::from_raw(source.dtype, dims, copied(source, dims, strides, offset)?)
+        .ok_or_else(|| format!("the elements do not fill {dims:?}"))
 }
 
 /// The axes without those of size 1, and with neighbours that can be walked as one put together.
