@@ -70,8 +70,8 @@ impl Chain {
                 self.push(Node::new("Slice", [value, from, to], [next]), Some(left));
             }
             (2, Some(length)) => {
-                let lists = self.values.iter().filter(|(_, other)| other.is_some());
-                let (other, more) = lists.last().cloned().unwrap();
+                let mut lists = self.values.iter().rev().filter(|(_, other)| other.is_some());
+                let (other, more) = lists.next().cloned().unwrap();
                 let node = Node::new("Concat", [value, other], [next]).int("axis", 0);
                 self.push(node, Some(length + more.unwrap()));
             }

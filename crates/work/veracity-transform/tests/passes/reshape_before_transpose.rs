@@ -29,9 +29,12 @@ fn fixed(sizes: &[usize]) -> Vec<Dim> {
     sizes.iter().map(|&size| Dim::Fixed(size)).collect()
 }
 
+/// Sizes, the first shape, the order and the last shape.
+type Case = (&'static [usize], &'static [i64], &'static [i64], &'static [i64]);
+
 #[test]
 fn axes_of_size_1_come_and_go_before_the_transposition() {
-    let cases: [(&[usize], &[i64], &[i64], &[i64]); 6] = [
+    let cases: [Case; 6] = [
         // An axis of size 1 comes, as for heads of attention.
         (&[5, 12], &[5, 3, 4], &[1, 0, 2], &[1, 3, 5, 4]),
         // It goes.
