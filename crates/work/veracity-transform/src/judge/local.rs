@@ -47,7 +47,7 @@ struct Wanted<'w> {
     after_real: Vec<&'w str>,
 }
 
-type Got = Result<Vec<Tensor>, Failure>;
+type Got = Result<Vec<Arc<Tensor>>, Failure>;
 
 /// Checks the rewrites of one sweep.
 pub(super) struct Local<'c, 'e> {
@@ -302,15 +302,14 @@ impl<'c, 'e> Local<'c, 'e> {
                 values: values(case),
             })
             .collect();
-        let mut found = self.checker.bench.run(self.graph, &open).into_iter();
+        let mut found = shared(self.checker.bench.run(self.graph, &open));
         let store = &self.checker.store;
         let before: Vec<Got> = cases
             .iter()
             .map(|case| match sets[case.set].real.filter(|_| case.is_known) {
                 Some(real) => {
-                    let known =
-                        |name: &&str| store.values(real).get(*name).map(|one| (**one).clone());
-                    let found: Option<Vec<Tensor>> =
+                    let known = |name: &&str| store.values(real).get(*name).cloned();
+                    let found: Option<Vec<Arc<Tensor>>> =
                         wanted[case.number].before.iter().map(known).collect();
                     found.ok_or_else(Failure::lost)
                 }
@@ -325,7 +324,7 @@ impl<'c, 'e> Local<'c, 'e> {
                 values: values(case),
             })
             .collect();
-        (before, self.checker.bench.run(self.graph, &jobs))
+        (before, shared(self.checker.bench.run(self.graph, &jobs)).collect())
     }
 
     /// Runs what was there again where what came seems wrong: what disagrees with itself cannot
@@ -419,16 +418,20 @@ impl<'w> Wanted<'w> {
     }
 }
 
+fn shared(found: Vec<Result<Vec<Tensor>, Failure>>) -> impl Iterator<Item = Got> {
+    found.into_iter().map(|one| one.map(|values| values.into_iter().map(Arc::new).collect()))
+}
+
 /// A value of one side: computed, a constant, or handed in.
 fn value<'v>(
     side: &Side,
     name: &str,
     wanted: &[&str],
-    found: &'v [Tensor],
+    found: &'v [Arc<Tensor>],
     given: &'v HashMap<String, Arc<Tensor>>,
 ) -> Option<Cow<'v, Tensor>> {
     if let Some(at) = wanted.iter().position(|one| *one == name) {
-        return found.get(at).map(Cow::Borrowed);
+        return found.get(at).map(|value| Cow::Borrowed(value.as_ref()));
     }
     match side.weights.get(name) {
         Some(weight) => weight.tensor().map(Cow::Owned),

@@ -68,9 +68,9 @@ impl Store {
         self.sets[set].problem.as_deref().unwrap_or("the value is no tensor of a known type")
     }
 
-    pub(crate) fn insert(&mut self, set: usize, name: String, tensor: Tensor) {
+    pub(crate) fn insert(&mut self, set: usize, name: String, tensor: Arc<Tensor>) {
         self.sets[set].missing.remove(&name);
-        self.sets[set].values.insert(name, Arc::new(tensor));
+        self.sets[set].values.insert(name, tensor);
     }
 
     /// Sees to it that values are there, as far as they can be had.
