@@ -27,7 +27,19 @@ const SMALL_BYTES: usize = 4096;
 impl Model {
     /// Writes the bytes of the model, of whatever size: the same as [`Model::to_bytes`] gives.
     pub fn encode(&self, writer: &mut impl Write) -> io::Result<()> {
-        encode_model(self.proto(), writer)
+        self.encode_body(writer)?;
+        self.encode_rest(writer)
+    }
+
+    /// Writes the first part of the bytes, up to the end of the main graph. Keys of the model are
+    /// not in it: whoever hashes it can add them later.
+    pub fn encode_body(&self, writer: &mut impl Write) -> io::Result<()> {
+        encode_body(self.proto(), writer)
+    }
+
+    /// Writes the bytes that come after the main graph.
+    pub fn encode_rest(&self, writer: &mut impl Write) -> io::Result<()> {
+        encode_rest(self.proto(), writer)
     }
 
     /// Writes the model. A file that is already there is replaced, never written into: it may be
@@ -52,10 +64,7 @@ impl Model {
     }
 }
 
-fn encode_model(model: &ModelProto, writer: &mut impl Write) -> io::Result<()> {
-    let Some(graph) = &model.graph else {
-        return writer.write_all(&model.encode_to_vec());
-    };
+fn encode_body(model: &ModelProto, writer: &mut impl Write) -> io::Result<()> {
     let head = ModelProto {
         ir_version: model.ir_version,
         producer_name: model.producer_name.clone(),
@@ -65,7 +74,14 @@ fn encode_model(model: &ModelProto, writer: &mut impl Write) -> io::Result<()> {
         doc_string: model.doc_string.clone(),
         ..ModelProto::default()
     };
-    let tail = ModelProto {
+    writer.write_all(&head.encode_to_vec())?;
+    let Some(graph) = &model.graph else { return Ok(()) };
+    open(writer, MODEL_GRAPH, graph.encoded_len())?;
+    encode_graph(graph, writer)
+}
+
+fn encode_rest(model: &ModelProto, writer: &mut impl Write) -> io::Result<()> {
+    let rest = ModelProto {
         opset_import: model.opset_import.clone(),
         metadata_props: model.metadata_props.clone(),
         training_info: model.training_info.clone(),
@@ -73,10 +89,7 @@ fn encode_model(model: &ModelProto, writer: &mut impl Write) -> io::Result<()> {
         configuration: model.configuration.clone(),
         ..ModelProto::default()
     };
-    writer.write_all(&head.encode_to_vec())?;
-    open(writer, MODEL_GRAPH, graph.encoded_len())?;
-    encode_graph(graph, writer)?;
-    writer.write_all(&tail.encode_to_vec())
+    writer.write_all(&rest.encode_to_vec())
 }
 
 fn encode_graph(graph: &GraphProto, writer: &mut impl Write) -> io::Result<()> {

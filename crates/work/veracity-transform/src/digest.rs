@@ -15,10 +15,26 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 
 /// The hash of a model: of the bytes of its file with all weights inside, whatever its size.
 pub fn model_sha256(model: &Model) -> String {
-    let mut sink = Sink(Sha256::new());
-    // A hash takes everything.
-    let _ = model.encode(&mut sink);
-    text(&sink.0.finalize())
+    ModelHash::body(model).finish(model)
+}
+
+/// The hash of a model whose keys are not known yet.
+pub(crate) struct ModelHash(Sink);
+
+impl ModelHash {
+    /// Hashes everything up to the end of the main graph.
+    pub(crate) fn body(model: &Model) -> Self {
+        let mut sink = Sink(Sha256::new());
+        // A hash takes everything.
+        let _ = model.encode_body(&mut sink);
+        Self(sink)
+    }
+
+    /// Hashes the rest of a model with the same body.
+    pub(crate) fn finish(mut self, model: &Model) -> String {
+        let _ = model.encode_rest(&mut self.0);
+        text(&self.0.0.finalize())
+    }
 }
 
 fn text(hash: &[u8]) -> String {

@@ -18,9 +18,9 @@ use veracity_results::{
     DeclinedMatch, PassParameter, PassRecord, REWRITES_SCHEMA_VERSION, RejectedRewrite, RewriteLog,
 };
 
-use crate::digest::{Hashes, model_sha256, sha256};
+use crate::digest::{Hashes, ModelHash, model_sha256, sha256};
 use crate::fields::label;
-use crate::provenance::annotate;
+use crate::provenance::{note_model, note_nodes};
 use crate::replay::patch_of;
 use crate::{Parameter, Pass, Pipeline, Transformed};
 
@@ -61,28 +61,48 @@ pub fn record(
 ) -> Result<Recorded> {
     let result = done.graph.to_model()?;
     let sharing = elements::Sharing::of(original, &result);
-    let (original_sha256, hashes) = std::thread::scope(|scope| {
-        let original = scope.spawn(|| model_sha256(original));
+    std::thread::scope(|scope| {
+        // The two models are hashed side by side: only what stands behind the graph of the result
+        // depends on the hash of the original.
+        let original_hash = scope.spawn(|| model_sha256(original));
         let hashes = Hashes::of(sharing.to_hash(&done.rewrites));
-        (original.join(), hashes)
-    });
-    let original_sha256 = original_sha256.unwrap_or_else(|_| model_sha256(original));
+        let mut log = unhashed(original, pipeline, done, &sharing, &hashes)?;
+        log.provenance = options.provenance;
+        let steps: Vec<_> = done.rewrites.iter().map(|rewrite| &rewrite.applied).collect();
+        let noted =
+            if log.provenance { note_nodes(&result, original, &log, &steps) } else { result };
+        let body = ModelHash::body(&noted);
+        log.original_sha256 = original_hash.join().unwrap_or_else(|_| model_sha256(original));
+        let model = if log.provenance { note_model(&noted, &log) } else { noted };
+        log.result_sha256 = body.finish(&model);
+        let elements = sharing.elements(original, &done.rewrites, &hashes)?;
+        Ok(Recorded { model, log, elements })
+    })
+}
 
+/// The log without the hashes of the two models.
+fn unhashed(
+    original: &Model,
+    pipeline: &Pipeline,
+    done: &Transformed,
+    sharing: &elements::Sharing,
+    hashes: &Hashes,
+) -> Result<RewriteLog> {
     let mut graph = Graph::new(original.clone())?;
     let mut records = Vec::with_capacity(done.rewrites.len());
     for rewrite in &done.rewrites {
         let version = version_of(pipeline, rewrite.pass);
-        records.push(records::record(&graph, rewrite, version, &sharing, &hashes));
+        records.push(records::record(&graph, rewrite, version, sharing, hashes));
         graph.apply(&patch_of(&rewrite.applied))?;
     }
     let names = names(original, done);
-    let mut log = RewriteLog {
+    Ok(RewriteLog {
         schema_version: REWRITES_SCHEMA_VERSION.to_owned(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        original_sha256,
+        original_sha256: String::new(),
         result_sha256: String::new(),
         signature: pipeline.signature(),
-        provenance: options.provenance,
+        provenance: false,
         passes: pipeline.passes().iter().map(|pass| pass_record(pass.as_ref())).collect(),
         rounds: done.rounds,
         settled: done.settled,
@@ -92,12 +112,7 @@ pub fn record(
         rejected: done.rejected.iter().map(|(rewrite, why)| rejected(rewrite, why)).collect(),
         declined: declined(done, &names),
         order: done.graph.nodes().map(|(id, _)| id.0).collect(),
-    };
-    let steps: Vec<_> = done.rewrites.iter().map(|rewrite| &rewrite.applied).collect();
-    let model = if log.provenance { annotate(&result, original, &log, &steps) } else { result };
-    log.result_sha256 = model_sha256(&model);
-    let elements = sharing.elements(original, &done.rewrites, &hashes)?;
-    Ok(Recorded { model, log, elements })
+    })
 }
 
 /// The hash of a log by which its result names it: over its JSON with an empty `result_sha256`,

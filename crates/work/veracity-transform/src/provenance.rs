@@ -27,8 +27,18 @@ const ORIGINAL_KEY: &str = "veracity.original.sha256";
 /// Key of the signature of all passes.
 const SIGNATURE_KEY: &str = "veracity.signature";
 
-/// The result with its notes. `steps` is what each record of the log did.
+/// The result with all its notes. `steps` is what each record of the log did.
 pub(crate) fn annotate(
+    result: &Model,
+    original: &Model,
+    log: &RewriteLog,
+    steps: &[&Applied],
+) -> Model {
+    note_model(&note_nodes(result, original, log, steps), log)
+}
+
+/// The result with the notes on its nodes. They do not depend on hashes of models.
+pub(crate) fn note_nodes(
     result: &Model,
     original: &Model,
     log: &RewriteLog,
@@ -45,13 +55,17 @@ pub(crate) fn annotate(
         entries.push((REWRITES_KEY.to_owned(), json(&origin.rewrites)));
         Some((index, entries))
     });
-    let notes: Vec<_> = notes.collect();
-    let of_model = [
+    result.annotated(notes.collect::<Vec<_>>(), [])
+}
+
+/// The result with the notes on the model itself.
+pub(crate) fn note_model(result: &Model, log: &RewriteLog) -> Model {
+    let notes = [
         (ORIGINAL_KEY, log.original_sha256.clone()),
         (LOG_KEY, log_sha256(log)),
         (SIGNATURE_KEY, log.signature.clone()),
     ];
-    result.annotated(notes, of_model.map(|(key, value)| (key.to_owned(), value)))
+    result.annotated([], notes.map(|(key, value)| (key.to_owned(), value)))
 }
 
 /// Names of original nodes, in the order of the file, each once.
