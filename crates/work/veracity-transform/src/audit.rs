@@ -149,12 +149,12 @@ impl<'l> Audit<'l> {
         let own = || found.iter().map(|id| **id).filter(|id| self.is_original(*id)).collect();
         let origin =
             origin.unwrap_or_else(|| Origin { from: own(), rewrites: BTreeSet::default() });
-        let told = origin.rewrites.iter().filter_map(|id| self.log.records.get(*id));
+        let told = self.log.records.iter().filter(|record| origin.rewrites.contains(&record.id));
         Ok(Explanation {
             name: name.to_owned(),
             from: self.called(origin.from.iter().copied()),
             reasons: told.map(|record| format!("{}: {}", record.pass, record.reason)).collect(),
-            records: origin.rewrites.into_iter().collect(),
+            records: origin.rewrites.iter().copied().collect(),
             declined,
         })
     }

@@ -12,7 +12,7 @@ use veracity_transform::{
     View, elements_path, log_path, model_sha256, read_log, record, replay, reverse, transform,
 };
 
-use crate::support::replays_and_reverses;
+use crate::support::{Kind, answers, file_answers, inputs, replays_and_reverses};
 
 /// `Mul(x, w)` with a large `w` becomes `Div(x, 1/w)`: a pass that makes weights.
 #[derive(Clone, Copy)]
@@ -262,6 +262,21 @@ fn files_hold_everything() {
     let back = reverse(&Model::read(&path).unwrap(), &log, &elements).unwrap();
     assert_eq!(back.to_bytes().unwrap(), model().to_bytes().unwrap());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+}
+
+#[test]
+fn weights_may_lie_beside_the_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.onnx");
+    let made = made();
+    made.write_with(&path, |model, path| model.write_external(path, 512)).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4);
+    let inputs = inputs(&made.model, Kind::Normal);
+    assert_eq!(file_answers(&path, &inputs), answers(&made.model, &inputs), "an engine reads it");
+    let (log, elements) =
+        (read_log(log_path(&path)).unwrap(), Elements::read(elements_path(&path)).unwrap());
+    let back = reverse(&Model::read_whole(&path).unwrap(), &log, &elements).unwrap();
+    assert_eq!(back.to_bytes().unwrap(), model().to_bytes().unwrap());
 }
 
 #[test]
