@@ -168,14 +168,14 @@ pub(crate) fn try_answers(
 
 /// What a file answers, run as it stands, by output.
 pub(crate) fn file_answers(path: &Path, inputs: &[(String, Tensor)]) -> Vec<(String, Tensor)> {
-    answers_of(&Model::read(path).unwrap(), ModelBytes::File(path.to_owned()), inputs)
+    answers_of(&Model::read(path).unwrap(), ModelBytes::File(path.to_owned()), inputs).unwrap()
 }
 
 fn answers_of(
     model: &Model,
     bytes: ModelBytes,
     inputs: &[(String, Tensor)],
-) -> Vec<(String, Tensor)> {
+) -> veracity_diag::Result<Vec<(String, Tensor)>> {
     let source = ModelSource { format: ModelFormat::Onnx, bytes };
     let options =
         SessionOptions { optimization: OptimizationLevel::None, ..SessionOptions::default() };
