@@ -9,12 +9,15 @@ mod random;
 mod support;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use support::{Kind, answers, inputs, lines, try_answers};
 use veracity_onnx::{Graph, Model, Node, Patch};
 use veracity_tensor::{DType, Tensor};
+use veracity_transform::judge::CheckOptions;
 use veracity_transform::{
-    Class, Found, Limits, Pass, Pipeline, Transformed, Trusting, View, passes, transform,
+    Class, Found, Limits, LogOptions, Pass, Pipeline, Rewrite, Transformed, Trusting, View, passes,
+    record, replay, reverse, transform,
 };
 
 /// Every other graph also meets the passes that are exact and run on demand.
@@ -155,7 +158,7 @@ struct Tally {
     /// Graphs that the engine cannot run even as they are.
     refused: Vec<String>,
     /// Graphs whose answers hang on a rounding.
-    unstable: Vec<u64>,
+    unstable: Vec<String>,
     wrong: Vec<String>,
 }
 
@@ -177,7 +180,7 @@ impl Tally {
         let Some(found) = difference(&model, &after) else { return };
         let Difference { output, kind, relative, unstable } = found;
         if unstable {
-            self.unstable.push(seed);
+            self.unstable.push(format!("seed {seed}: {output} by {relative:.0e}, {kind:?}"));
         } else {
             let what = format!("{output} is off by {relative} on {kind:?} inputs");
             let cause = culprit(&model, seed, done.rewrites.len());
@@ -191,12 +194,17 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
+/// One seed or the first so many.
+fn seeds(usual: u64) -> Range<u64> {
+    match setting("VERACITY_RANDOM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..setting("VERACITY_RANDOM_GRAPHS").map_or(usual, |all| all * usual / 200),
+    }
+}
+
 #[test]
 fn random_graphs_answer_the_same_after_all_passes() {
-    let seeds = match setting("VERACITY_RANDOM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..setting("VERACITY_RANDOM_GRAPHS").unwrap_or(200),
-    };
+    let seeds = seeds(200);
     let count = seeds.end - seeds.start;
     let mut tally = Tally::default();
     seeds.for_each(|seed| tally.check(seed));
@@ -214,6 +222,46 @@ fn random_graphs_answer_the_same_after_all_passes() {
         .collect();
     println!("{fired:?}, unstable: {unstable:?}");
     assert!(count < 200 || unmet.is_empty(), "no graph has a place for {unmet:?}: {fired:?}");
+}
+
+#[test]
+fn rewrites_of_random_graphs_are_done_again_and_undone() {
+    for seed in seeds(100) {
+        let (model, _) = random::model(seed);
+        let done = transformed(&model, seed, usize::MAX);
+        let all = record(&model, &pipeline(seed), &done, LogOptions::default()).unwrap();
+        let again = replay(&model, &all.log, &all.elements).unwrap();
+        assert_eq!(again.to_bytes().unwrap(), all.model.to_bytes().unwrap(), "seed {seed}");
+        let back = reverse(&all.model, &all.log, &all.elements).unwrap();
+        let canonical = Graph::new(model).unwrap().to_model().unwrap();
+        let back = Graph::new(back).unwrap().to_model().unwrap();
+        assert_eq!(back.to_bytes().unwrap(), canonical.to_bytes().unwrap(), "seed {seed}");
+    }
+}
+
+/// Half precision is left out: ONNX Runtime computes it in float32 and rounds where two of its own
+/// casts do not meet, so that the same nodes give other bits in other company.
+#[test]
+fn checks_of_random_graphs_raise_no_false_alarm() {
+    let seeds = seeds(20);
+    let count = seeds.end - seeds.start;
+    let mut alarms = Vec::new();
+    for seed in seeds {
+        let (model, _) = random::model(seed);
+        let is_half = model.inputs().iter().any(|input| input.dtype == Some(DType::F16));
+        if is_half || try_answers(&model, &inputs(&model, Kind::Normal)).is_err() {
+            continue;
+        }
+        let graph = Graph::new(model).unwrap();
+        let (options, limits) = (CheckOptions::default(), Limits::default());
+        let checked = pipeline(seed).run_checked(graph, limits, support::ort(), options);
+        let (done, _) = checked.unwrap();
+        for (rewrite, reason) in &done.rejected {
+            let Rewrite { pass, value, .. } = rewrite;
+            alarms.push(format!("seed {seed}: {pass} at {value}: {reason}"));
+        }
+    }
+    assert!(alarms.is_empty(), "{} in {count} graphs:\n{}", alarms.len(), alarms.join("\n"));
 }
 
 /// Puts the sine in the place of the hyperbolic tangent.

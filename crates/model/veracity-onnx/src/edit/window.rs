@@ -64,6 +64,7 @@ impl Window {
         let mut proto = model_proto(graph, of.shell.ir_version());
         proto.opset_import.clone_from(&of.shell.opset_import);
         proto.functions.clone_from(&of.shell.functions);
+        of.import_from_functions(&mut proto);
         Model::checked(proto).map_err(|what| broken(what, of.place.clone()))
     }
 

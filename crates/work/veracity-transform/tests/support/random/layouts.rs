@@ -4,6 +4,8 @@ use super::{BATCH, Made, Pattern, signed};
 
 pub(super) const PATTERNS: &[(&str, Pattern)] = &[
     ("transposes", transposes),
+    ("an axis of size 1 that moves", moved_unit),
+    ("heads", heads),
     ("reshape", reshape),
     ("reshape by shape", reshape_by_shape),
     ("flatten", flatten),
@@ -30,6 +32,28 @@ fn transposes(made: &mut Made) -> bool {
     let name = if made.rng.one_in(3) { made.op("Relu", &[&once]) } else { once };
     let twice = made.op_with("Transpose", &[&name], |node| node.ints("perm", perm(back)));
     made.give(twice, &back.map(|axis| dims[axis]))
+}
+
+/// An axis of size 1 comes, and moves past a longer one.
+fn moved_unit(made: &mut Made) -> bool {
+    let Some(value) = made.pick(|dims| dims.len() == 3) else { return false };
+    let first = made.ints(&[1]);
+    let wider = made.op("Unsqueeze", &[&value.name, &first]);
+    let name = made.op_with("Transpose", &[&wider], |node| node.ints("perm", [0, 2, 1, 3]));
+    made.give(name, &[value.dims[0], value.dims[1], 1, value.dims[2]])
+}
+
+/// The last axis in two halves, which change places with the one before, and an axis of size 1.
+fn heads(made: &mut Made) -> bool {
+    let fits = |dims: &[usize]| dims.len() == 3 && dims[2].is_multiple_of(2);
+    let Some(value) = made.pick(fits) else { return false };
+    let half = value.dims[2] / 2;
+    let shape = made.ints(&[0, signed(value.dims[1]), 2, signed(half)]);
+    let apart = made.op("Reshape", &[&value.name, &shape]);
+    let turned = made.op_with("Transpose", &[&apart], |node| node.ints("perm", [0, 2, 1, 3]));
+    let first = made.ints(&[1]);
+    let name = made.op("Unsqueeze", &[&turned, &first]);
+    made.give(name, &[value.dims[0], 1, 2, value.dims[1], half])
 }
 
 fn reshape(made: &mut Made) -> bool {
