@@ -3,7 +3,7 @@
 //! A number is never reused and never changes its meaning: people put them into scripts. The
 //! hundreds name the subject: 0 files, 1 YAML, 2 containment and hashes, 3 bundle contract,
 //! 4 tensor data, 5 ONNX files, 6 engines, 7 running, 8 comparing, 9 tracing, 10 exporting, 11 proving,
-//! 12 drift.
+//! 12 drift, 13 transforming, 14 robots.
 
 use std::fmt;
 
@@ -271,6 +271,22 @@ codes! {
     1356 ELEMENTS_MISSING "elements of a weight are not where they should be";
     1357 REVERSE_DIFFERS "undoing rewrites does not give the original back";
     1358 AUDIT_UNKNOWN "a log of rewrites knows no node or value of this name";
+
+    1410 CONTRACT_INVALID "what a robot file or the metadata of a model declares contradicts itself";
+    1411 ROBOT_PORT_MISSING "the robot does not declare a port of the bundle";
+    1412 ROBOT_PORT_EXTRA "the robot declares a port that the bundle does not have";
+    1413 ELEMENT_MISSING "the robot lacks elements that the bundle names";
+    1414 ELEMENT_EXTRA "the robot names elements that the bundle does not have";
+    1415 ELEMENT_ORDER "robot and bundle have the same elements in another order";
+    1416 UNIT_DIFFERS "robot and bundle declare different units";
+    1417 KIND_DIFFERS "robot and bundle declare different kinds";
+    1418 RATE_DIFFERS "robot and bundle declare different rates";
+    1419 GAIN_DIFFERS "robot and bundle declare different gains, defaults or limits";
+    1420 SIZE_DIFFERS "robot and bundle declare different sizes or dtypes";
+    1421 VALUES_PERMUTED "recorded values of robot and bundle agree only in another order";
+    1422 VALUES_DIFFER "recorded values of robot and bundle do not agree in any order";
+    1423 CONTRACT_UNCHECKED "something was not compared with the robot, as one side does not say it";
+    1424 REORDER_MISFIT "a reordering map cannot be read, or does not fit the bundle";
 }
 
 #[cfg(test)]

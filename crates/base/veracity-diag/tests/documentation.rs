@@ -5,7 +5,7 @@ use std::path::Path;
 
 use veracity_diag::Code;
 
-const SUBJECTS: [(&str, &str); 14] = [
+const SUBJECTS: [(&str, &str); 15] = [
     ("VER00", "Files"),
     ("VER01", "YAML"),
     ("VER02", "Containment and hashes"),
@@ -20,6 +20,7 @@ const SUBJECTS: [(&str, &str); 14] = [
     ("VER11", "Proving"),
     ("VER12", "Drift"),
     ("VER13", "Transforming"),
+    ("VER14", "Robots"),
 ];
 
 fn page() -> String {

@@ -4,20 +4,20 @@
 //! read from disk here: the files that a bundle names are checked by
 //! [`Bundle::verify_files`](crate::Bundle::verify_files).
 
-mod fields;
+pub(crate) mod fields;
 mod flow;
 mod nodes;
 mod pipeline;
-mod ports;
+pub(crate) mod ports;
 mod routing;
 mod system;
 mod veracity;
 
-use veracity_diag::{Diagnostic, Place, Result, codes};
+use veracity_diag::{Diagnostic, Result};
 
 use crate::Spec;
 use crate::places::{Places, Spans};
-use crate::yaml::{MAX_FILE_BYTES, Node as YamlNode, Problems, Source, load};
+use crate::yaml::{Node as YamlNode, Problems, Source, load};
 
 /// What the YAML file of a bundle says, found consistent.
 #[derive(Debug)]
@@ -34,12 +34,7 @@ impl Description {
     /// Reads and checks the bytes of a YAML file, which messages call `name`. The files of the
     /// bundle are not looked at.
     pub fn from_yaml(name: &str, yaml: Vec<u8>) -> Result<Self> {
-        if yaml.len() as u64 > MAX_FILE_BYTES {
-            let message = format!("the file is larger than {MAX_FILE_BYTES} bytes");
-            let diagnostic = Diagnostic::error(codes::FILE_TOO_LARGE, message);
-            return Err(diagnostic.at(Place::file(name)).into());
-        }
-        let source = Source::from_bytes(name, yaml)?;
+        let source = Source::within_limits(name, yaml)?;
         let mut problems = Problems::new(&source);
         let mut spans = Spans::default();
         let spec = load(&source, &mut problems)

@@ -149,7 +149,7 @@ fn has_models(path: &Path) -> bool {
 }
 
 /// Reads a file, though not much more than a description may take.
-fn read(path: &Path) -> Result<Vec<u8>> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))

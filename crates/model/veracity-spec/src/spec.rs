@@ -186,7 +186,8 @@ impl fmt::Display for Backend {
 }
 
 /// Which side of a node a port is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// Into the node.
     Input,

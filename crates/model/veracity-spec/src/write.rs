@@ -2,7 +2,7 @@
 
 mod durable;
 mod emit;
-mod quote;
+pub(crate) mod quote;
 mod staging;
 mod update;
 

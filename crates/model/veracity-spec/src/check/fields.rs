@@ -6,7 +6,7 @@ use crate::yaml::{Atom, Kind, Node as YamlNode, Problems, Span};
 use crate::{Map, Value};
 
 /// The pairs of a mapping. `what` names the value in the message.
-pub(super) fn mapping<'n>(
+pub(crate) fn mapping<'n>(
     node: &'n YamlNode,
     what: &str,
     problems: &mut Problems<'_>,
@@ -18,7 +18,7 @@ pub(super) fn mapping<'n>(
 }
 
 /// The elements of a list.
-pub(super) fn sequence<'n>(
+pub(crate) fn sequence<'n>(
     node: &'n YamlNode,
     what: &str,
     problems: &mut Problems<'_>,
@@ -30,7 +30,7 @@ pub(super) fn sequence<'n>(
 }
 
 /// Text.
-pub(super) fn text<'n>(
+pub(crate) fn text<'n>(
     node: &'n YamlNode,
     what: &str,
     problems: &mut Problems<'_>,
@@ -47,7 +47,7 @@ pub(super) fn text<'n>(
 
 /// A number.
 #[expect(clippy::cast_precision_loss, reason = "the caller wants a float")]
-pub(super) fn number(node: &YamlNode, what: &str, problems: &mut Problems<'_>) -> Option<f64> {
+pub(crate) fn number(node: &YamlNode, what: &str, problems: &mut Problems<'_>) -> Option<f64> {
     match node.scalar().map(crate::yaml::Scalar::atom) {
         Some(Atom::Int(value)) => Some(value as f64),
         Some(Atom::Float(value)) => Some(value),
@@ -56,7 +56,7 @@ pub(super) fn number(node: &YamlNode, what: &str, problems: &mut Problems<'_>) -
 }
 
 /// Notes that a value is of the wrong kind.
-pub(super) fn wrong_kind<T>(
+pub(crate) fn wrong_kind<T>(
     node: &YamlNode,
     what: &str,
     expected: &str,
@@ -72,7 +72,7 @@ fn wrong_kind_diagnostic(node: &YamlNode, what: &str, expected: &str) -> Diagnos
 }
 
 /// The value of a key that must be there. `owner` is what the message says lacks it, at `span`.
-pub(super) fn required<'n>(
+pub(crate) fn required<'n>(
     node: &'n YamlNode,
     key: &str,
     owner: &str,
@@ -100,7 +100,7 @@ fn keys(node: &YamlNode) -> impl Iterator<Item = &str> {
 }
 
 /// Every pair whose key is not known here, kept as it is.
-pub(super) fn extra(
+pub(crate) fn extra(
     pairs: &[(YamlNode, YamlNode)],
     known: &[&str],
     problems: &mut Problems<'_>,
@@ -116,7 +116,7 @@ pub(super) fn extra(
 }
 
 /// Any value. Recursion ends because the loader limits the depth.
-pub(super) fn value_from(node: &YamlNode, problems: &mut Problems<'_>) -> Value {
+pub(crate) fn value_from(node: &YamlNode, problems: &mut Problems<'_>) -> Value {
     match &*node.kind {
         Kind::Sequence(items) => {
             Value::List(items.iter().map(|item| value_from(item, problems)).collect())

@@ -77,7 +77,7 @@ fn read_port(item: &YamlNode, what: &str, problems: &mut Problems<'_>) -> Option
     Some(ReadPort { spec: port, span: name_node.span, sound })
 }
 
-fn read_dtype(node: &YamlNode, problems: &mut Problems<'_>) -> Option<DType> {
+pub(crate) fn read_dtype(node: &YamlNode, problems: &mut Problems<'_>) -> Option<DType> {
     let name = fields::text(node, "`dtype`", problems)?;
     DType::from_name(name).or_else(|| {
         let message = format!("dtype {name:?} is not known");
@@ -90,7 +90,11 @@ fn read_dtype(node: &YamlNode, problems: &mut Problems<'_>) -> Option<DType> {
     })
 }
 
-fn read_shape(node: &YamlNode, element_bytes: usize, problems: &mut Problems<'_>) -> Option<Shape> {
+pub(crate) fn read_shape(
+    node: &YamlNode,
+    element_bytes: usize,
+    problems: &mut Problems<'_>,
+) -> Option<Shape> {
     let dims: Option<Vec<usize>> = match &*node.kind {
         Kind::Sequence(items) => {
             // Every bad size is noted, not only the first.
@@ -174,7 +178,7 @@ fn read_meaning(item: &YamlNode, port: &mut PortSpec, problems: &mut Problems<'_
     }
 }
 
-fn read_element_names(node: &YamlNode) -> Option<Vec<AxisNames>> {
+pub(crate) fn read_element_names(node: &YamlNode) -> Option<Vec<AxisNames>> {
     let Kind::Sequence(axes) = &*node.kind else {
         return None;
     };

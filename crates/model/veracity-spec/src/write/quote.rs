@@ -6,7 +6,7 @@ use crate::yaml::needs_quotes_as_text;
 /// Anything beyond ASCII is escaped: LEAPP opens files in the encoding of the machine.
 ///
 /// The result stands for the same text inside and outside of `[…]` and `{…}`.
-pub(super) fn scalar(text: &str) -> String {
+pub(crate) fn scalar(text: &str) -> String {
     if text.chars().any(|c| !matches!(c, ' '..='~')) {
         double_quoted(text)
     } else if needs_quotes(text) {

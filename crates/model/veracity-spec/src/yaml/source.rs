@@ -2,6 +2,8 @@
 
 use veracity_diag::{Diagnostic, Place, Result, Snippet, codes};
 
+use super::MAX_FILE_BYTES;
+
 /// A stretch of text. Everything counts characters; the line and column count from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -54,6 +56,16 @@ impl Source {
             .hint("bundles are written in UTF-8; was the file truncated or saved by an editor?")
             .into()
         })
+    }
+
+    /// Takes the bytes of a file, unless they are more than a description may take.
+    pub(crate) fn within_limits(name: &str, bytes: Vec<u8>) -> Result<Self> {
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            let message = format!("the file is larger than {MAX_FILE_BYTES} bytes");
+            let diagnostic = Diagnostic::error(codes::FILE_TOO_LARGE, message);
+            return Err(diagnostic.at(Place::file(name)).into());
+        }
+        Self::from_bytes(name, bytes)
     }
 
     pub(crate) fn text(&self) -> &str {

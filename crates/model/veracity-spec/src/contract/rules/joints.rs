@@ -1,0 +1,151 @@
+//! Joints: their names, their order, and the numbers that belong to each.
+
+use std::collections::HashMap;
+
+use veracity_diag::{Diagnostic, codes};
+
+use super::{Findings, Status, Topic, listed};
+use crate::contract::order::{Relation, readable, relation};
+use crate::contract::{Contract, Joints, Number, Quantity, Stated};
+
+/// Compares every group of joints of the bundle with the robot's.
+pub(super) fn compare(
+    bundle: &Contract,
+    robot: &Contract,
+    gain_rtol: f64,
+    findings: &mut Findings,
+) {
+    let theirs = robot.joints.first();
+    if bundle.joints.is_empty()
+        && let Some(theirs) = theirs
+    {
+        let topic = Topic { subject: &theirs.subject, aspect: "order" };
+        findings.row(topic, Status::Unchecked, String::new(), listed(&theirs.names.value));
+        unchecked(theirs, None, findings);
+    }
+    for ours in &bundle.joints {
+        match theirs {
+            Some(theirs) => group(ours, theirs, gain_rtol, findings),
+            None => unchecked(ours, Some(ours), findings),
+        }
+    }
+}
+
+/// Notes everything about joints that only one side has.
+fn unchecked(joints: &Joints, ours: Option<&Joints>, findings: &mut Findings) {
+    for (quantity, numbers) in &joints.quantities {
+        let topic = Topic { subject: &joints.subject, aspect: quantity.name() };
+        let said = shown(&numbers.value);
+        let (bundle, robot) =
+            if ours.is_some() { (said, String::new()) } else { (String::new(), said) };
+        findings.row(topic, Status::Unchecked, bundle, robot);
+    }
+}
+
+fn group(ours: &Joints, theirs: &Joints, gain_rtol: f64, findings: &mut Findings) {
+    if !ours.of_port {
+        order(ours, theirs, findings);
+    }
+    for quantity in Quantity::all() {
+        let find = |joints: &Joints| -> Option<Stated<Vec<Option<Number>>>> {
+            let mut all = joints.quantities.iter();
+            all.find(|(other, _)| *other == quantity).map(|(_, numbers)| numbers.clone())
+        };
+        let (own, other) = (find(ours), find(theirs));
+        let topic = Topic { subject: &ours.subject, aspect: quantity.name() };
+        let both = findings.both(topic, own.as_ref(), other.as_ref(), |all| shown(all));
+        if let Some((own, other)) = both {
+            let bundle = Numbers { names: &ours.names.value, all: own };
+            let robot = Numbers { names: &theirs.names.value, all: other };
+            numbers(topic, &bundle, &robot, gain_rtol, findings);
+        }
+    }
+}
+
+fn order(ours: &Joints, theirs: &Joints, findings: &mut Findings) {
+    let topic = Topic { subject: &ours.subject, aspect: "order" };
+    let (bundle, robot) = (listed(&ours.names.value), listed(&theirs.names.value));
+    match relation(&ours.names.value, &theirs.names.value) {
+        Relation::Same => findings.row(topic, Status::Agrees, bundle, robot),
+        Relation::Different { only_left, only_right } => {
+            findings.row(topic, Status::Differs, bundle, robot);
+            findings.names_differ(&ours.subject, &only_left, &only_right, &theirs.names);
+        }
+        Relation::Repeated(name) => {
+            findings.row(topic, Status::Unchecked, bundle, robot);
+            findings.repeated(&ours.subject, &name, &theirs.names);
+        }
+        Relation::Permuted(take) => {
+            let message = format!(
+                "{} stand in another order: the bundle's 0 to {} are the robot's {}",
+                ours.subject,
+                take.len() - 1,
+                readable(&take)
+            );
+            let problem = Diagnostic::error(codes::ELEMENT_ORDER, message)
+                .at(theirs.names.place.clone())
+                .hint("name the elements of the ports, so that a map can bring them in order");
+            findings.differs(topic, bundle, robot, problem);
+        }
+    }
+}
+
+/// Numbers of joints, in the order of their names.
+struct Numbers<'n> {
+    names: &'n [String],
+    all: &'n Stated<Vec<Option<Number>>>,
+}
+
+/// Compares joint by joint, by name.
+fn numbers(
+    topic: Topic<'_>,
+    bundle: &Numbers<'_>,
+    robot: &Numbers<'_>,
+    gain_rtol: f64,
+    findings: &mut Findings,
+) {
+    let known: HashMap<&String, Option<Number>> =
+        robot.names.iter().zip(robot.all.value.iter().copied()).collect();
+    let mut compared = 0;
+    let mut wrong: Vec<String> = Vec::new();
+    for (name, own) in bundle.names.iter().zip(&bundle.all.value) {
+        let (Some(own), Some(Some(other))) = (own, known.get(name)) else { continue };
+        compared += 1;
+        if !own.agrees(*other, gain_rtol) {
+            wrong.push(format!("{name:?} ({own} in the bundle, {other} on the robot)"));
+        }
+    }
+    let (ours, theirs) = (shown(&bundle.all.value), shown(&robot.all.value));
+    if compared == 0 {
+        return findings.row(topic, Status::Unchecked, ours, theirs);
+    }
+    if wrong.is_empty() {
+        if compared < bundle.names.len() {
+            let left = Topic { aspect: &format!("{}, other joints", topic.aspect), ..topic };
+            findings.row(left, Status::Unchecked, ours.clone(), String::new());
+        }
+        return findings.row(topic, Status::Agrees, ours, theirs);
+    }
+    let count = wrong.len();
+    wrong.truncate(8);
+    let more = if count > wrong.len() { " and others" } else { "" };
+    let message = format!(
+        "{} of {} differs for {count} of {compared} joints: {}{more}",
+        topic.aspect,
+        topic.subject,
+        wrong.join(", ")
+    );
+    let problem = Diagnostic::error(codes::GAIN_DIFFERS, message)
+        .at(robot.all.place.clone())
+        .hint("if the difference is meant, allow it with `--gain-rtol`");
+    findings.differs(topic, ours, theirs, problem);
+}
+
+/// Numbers for a row: one when all are alike.
+fn shown(numbers: &[Option<Number>]) -> String {
+    let text = |number: &Option<Number>| number.map_or("-".to_owned(), |number| number.to_string());
+    match numbers.first() {
+        Some(first) if numbers.iter().all(|number| number == first) => text(first),
+        _ => numbers.iter().map(text).collect::<Vec<_>>().join(", "),
+    }
+}
