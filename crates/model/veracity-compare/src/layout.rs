@@ -86,7 +86,11 @@ fn permuted<'a>(
 }
 
 /// Whether every pair is within the tolerance; stops at the first tile that holds one that is not.
-fn agree(reference: &TensorView<'_>, candidate: &TensorView<'_>, tolerance: Tolerance) -> bool {
+pub(crate) fn agree(
+    reference: &TensorView<'_>,
+    candidate: &TensorView<'_>,
+    tolerance: Tolerance,
+) -> bool {
     let elements = reference.shape().elements();
     let plan = Plan::new(elements, 1);
     let mut reader = TileReader::new(reference, candidate, plan.tile);

@@ -38,6 +38,7 @@
 //! float64 beyond its range, and squares of such, are infinite rather than capped.
 
 mod accumulate;
+mod columns;
 mod judge;
 mod layout;
 mod measure;
@@ -52,6 +53,7 @@ mod simd;
 mod summary;
 mod ulp;
 
+pub use columns::{Columns, match_columns};
 pub use judge::{Judgement, judge, reasons};
 pub use layout::find_permutation;
 pub use measure::measure;

@@ -16,6 +16,7 @@ mod node;
 mod options;
 mod plan;
 mod provider;
+mod reorder;
 mod runner;
 mod stage;
 mod timing;

@@ -31,6 +31,18 @@ impl Runner {
         engines: &dyn EngineProvider,
         options: &RunOptions,
     ) -> Result<Self> {
+        options.reorder.check(bundle.spec())?;
+        let mut runner = Self::load_in_order(bundle, engines, options)?;
+        runner.reorder(&options.reorder);
+        Ok(runner)
+    }
+
+    /// A runner that takes and gives values in the bundle's own order.
+    fn load_in_order(
+        bundle: &Bundle,
+        engines: &dyn EngineProvider,
+        options: &RunOptions,
+    ) -> Result<Self> {
         let loader = Loader::new(bundle, engines, options)?;
         let separate = loader.load(Plan::new(bundle.spec()), None)?;
         let Fusion::WhenEqual(tolerance) = options.fusion else { return Ok(separate) };

@@ -2,6 +2,7 @@
 
 use veracity_engine::SessionOptions;
 use veracity_results::Tolerance;
+use veracity_spec::ReorderMap;
 
 /// How a bundle is to be run.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +12,8 @@ pub struct RunOptions {
     pub session: SessionOptions,
     /// Whether neighbouring ONNX nodes share one session.
     pub fusion: Fusion,
+    /// How the values of inputs and outputs are reordered for the caller; empty for not at all.
+    pub reorder: ReorderMap,
 }
 
 /// Whether neighbouring ONNX nodes are merged into one session.
@@ -50,6 +53,13 @@ impl RunOptions {
     #[must_use]
     pub fn with_fusion(mut self, fusion: Fusion) -> Self {
         self.fusion = fusion;
+        self
+    }
+
+    /// Takes inputs in a robot's order and gives outputs in it.
+    #[must_use]
+    pub fn with_reorder(mut self, reorder: ReorderMap) -> Self {
+        self.reorder = reorder;
         self
     }
 }

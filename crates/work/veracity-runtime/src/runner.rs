@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use veracity_diag::{Diagnostic, Place, Refusal, Result, codes, nearest};
-use veracity_spec::PortRef;
+use veracity_spec::{PortRef, ReorderMap};
 use veracity_tensor::{DType, Shape, Tensor, TensorView};
 
 use crate::memory::{Memory, Phase};
 use crate::plan::{InputId, OutputId, Plan, PlannedPort, Source, StateId};
+use crate::reorder::Reordered;
 use crate::stage::{SessionFacts, Stage};
 
 /// A loaded bundle.
@@ -28,6 +29,8 @@ pub struct Runner {
     /// Which inputs were written since the last step.
     written: Vec<bool>,
     warnings: Vec<Diagnostic>,
+    /// Inputs and outputs that the caller has in another order than the bundle.
+    reordered: Reordered,
 }
 
 impl Runner {
@@ -40,8 +43,9 @@ impl Runner {
     ) -> Self {
         let written = vec![false; plan.inputs.len()];
         let phase = Phase::Staged;
+        let (finished, reordered) = (None, Reordered::default());
         let mut runner =
-            Self { plan, memory, stages, initial, phase, finished: None, written, warnings };
+            Self { plan, memory, stages, initial, phase, finished, written, warnings, reordered };
         runner.reset();
         runner
     }
@@ -64,6 +68,11 @@ impl Runner {
     /// What was noticed while loading and did not stop it.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
+    }
+
+    /// From here on takes inputs and gives outputs in the order of a map that fits the bundle.
+    pub(crate) fn reorder(&mut self, map: &ReorderMap) {
+        self.reordered = Reordered::new(map, &self.plan);
     }
 
     pub(crate) fn plan(&self) -> &Plan {
@@ -113,6 +122,9 @@ impl Runner {
     /// The memory of an input, for writing in place. Counts as writing the input.
     pub fn input_mut(&mut self, input: InputId) -> &mut [u8] {
         self.written[input.0] = true;
+        if let Some(given) = self.reordered.input_mut(input) {
+            return given;
+        }
         // SAFETY: `&mut self` means that no session of this runner runs, and no other slice of
         // this memory is alive.
         unsafe { self.memory.inputs[input.0].bytes_mut() }
@@ -133,8 +145,19 @@ impl Runner {
             return Err(self.missing_inputs());
         }
         self.finished = None;
+        for (input, given) in self.reordered.inputs() {
+            // SAFETY: `&mut self` means that no session of this runner runs, and no other slice of
+            // this memory is alive.
+            given.put_into(unsafe { self.memory.inputs[input.0].bytes_mut() });
+        }
         for stage in &mut self.stages {
             stage.run(self.phase)?;
+        }
+        for (output, given) in self.reordered.outputs_mut() {
+            let written = self.memory.written(self.plan.outputs[output.0], self.phase);
+            // SAFETY: the sessions of this runner have run, and `&mut self` keeps them from
+            // running again.
+            given.take_from(unsafe { written.bytes() });
         }
         self.finished = Some(self.phase);
         self.phase = self.phase.next();
@@ -145,12 +168,15 @@ impl Runner {
     /// The elements of an output of the last step, row-major.
     pub fn output_bytes(&self, output: OutputId) -> Result<&[u8]> {
         let finished = self.finished.ok_or_else(no_step_finished)?;
+        if let Some(given) = self.reordered.output(output) {
+            return Ok(given);
+        }
         let buffer = self.memory.written(self.plan.outputs[output.0], finished);
         // SAFETY: `&self` keeps `step` from running while the slice lives.
         Ok(unsafe { buffer.bytes() })
     }
 
-    /// A copy of the value at an input of a node: what was given, the state that the next step
+    /// A copy of the value at an input of a node, in the bundle's own order: what was given, the state that the next step
     /// will read, or what an earlier node wrote in the last step. `None` for a name that is not
     /// there, for inputs inside of a merged group, and for written values before a step finished.
     pub fn input_value(&self, node: &str, port: &str) -> Option<Tensor> {

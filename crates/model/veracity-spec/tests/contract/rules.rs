@@ -32,125 +32,128 @@ fn a_robot_that_says_the_same_agrees_in_every_point() {
     assert!(findings.reorder.is_empty());
 }
 
+/// What is replaced in the robot's file, by what, and the first finding.
+const DIFFERENCES: [(&str, &str, &str); 20] = [
+    (
+        "rate_hz: 50",
+        "rate_hz: 200",
+        "VER1418 robot.yaml:2:10 the bundle was made for 50 Hz, the robot runs at 200 Hz",
+    ),
+    (
+        "[20, 30, 40]",
+        "[20, 30, 45]",
+        "VER1419 robot.yaml:5:14 stiffness of policy/target differs for 1 of 3 joints: \"ankle\" \
+         (40 in the bundle, 45 on the robot) | if the difference is meant, allow it with \
+         `--gain-rtol`",
+    ),
+    (
+        "damping: 0.5",
+        "damping: {hip: 0.5, knee: 0}",
+        "VER1419 robot.yaml:6:12 damping of policy/target differs for 1 of 2 joints: \"knee\" \
+         (0.5 in the bundle, 0 on the robot) | if the difference is meant, allow it with \
+         `--gain-rtol`",
+    ),
+    (
+        "[base_ang_vel, joint_pos]",
+        "[joint_pos, base_ang_vel]",
+        "VER1415 robot.yaml:7:20 the observations stand in another order: the bundle's 0 to 1 are \
+         the robot's [1, 0] | terms have different sizes, so that no map is written for them",
+    ),
+    (
+        "[base_ang_vel, joint_pos]",
+        "[base_ang_vel]",
+        "VER1413 robot.yaml:7:20 the observations: the robot lacks \"joint_pos\"",
+    ),
+    (
+        "kind: state/joint/position",
+        "kind: state/joint/velocity",
+        "VER1417 robot.yaml:10:11 input \"policy/joints\" is a \"state/joint/position\" for the \
+         bundle, a \"state/joint/velocity\" for the robot",
+    ),
+    (
+        "units: rad\n    shape",
+        "units: deg\n    shape",
+        "VER1416 robot.yaml:12:12 input \"policy/joints\" is in \"rad\" for the bundle, in \"deg\" \
+         for the robot | multiply the robot's values by 0.017453292519943295",
+    ),
+    (
+        "units: rad\n    temporal",
+        "units: [rad, deg, rad]\n    temporal",
+        "VER1416 robot.yaml:20:12 output \"policy/target\" at \"knee\" is in \"rad\" for the \
+         bundle, in \"deg\" for the robot | multiply the bundle's values by 57.29577951308232",
+    ),
+    (
+        "units: rad\n    shape",
+        "units: m\n    shape",
+        "VER1416 robot.yaml:12:12 input \"policy/joints\" is in \"rad\" for the bundle, in \"m\" \
+         for the robot",
+    ),
+    (
+        "units: rad\n    shape",
+        "units: ticks\n    shape",
+        "VER1416 robot.yaml:12:12 input \"policy/joints\" is in \"rad\" for the bundle, in \
+         \"ticks\" for the robot | at least one of them is not a unit known here",
+    ),
+    (
+        "units: rad\n    shape",
+        "units: [rad, rad]\n    shape",
+        "VER1416 robot.yaml:12:12 2 units for 3 elements of \"policy/joints\"",
+    ),
+    (
+        "shape: [1, 3]",
+        "shape: [1, 4]",
+        "VER1420 robot.yaml:13:12 input \"policy/joints\" is [1, 3] in the bundle, not [1, 4]",
+    ),
+    (
+        "dtype: float32",
+        "dtype: float64",
+        "VER1420 robot.yaml:14:12 input \"policy/joints\" is float32 in the bundle, not float64 | \
+         nothing is converted silently: convert it on the robot's side",
+    ),
+    (
+        "temporal_period_ms: 20",
+        "temporal_period_ms: 10",
+        "VER1418 robot.yaml:21:25 output \"policy/target\" has an element every 20 ms in the \
+         bundle, every 10 ms on the robot",
+    ),
+    (
+        "element_names: [hip, knee, ankle]",
+        "element_names: [hip, kne, ankle]",
+        "VER1413 robot.yaml:19:20 output \"policy/target\": the robot lacks \"knee\" | \"knee\" \
+         may be the other side's \"kne\"",
+    ),
+    (
+        "element_names: [hip, knee, ankle]",
+        "element_names: [hip, knee, ankle, toe]",
+        "VER1414 robot.yaml:19:20 output \"policy/target\": the bundle does not have \"toe\"",
+    ),
+    (
+        "element_names: [hip, knee, ankle]",
+        "element_names: [ankle, hip, knee]",
+        "VER1415 robot.yaml:19:20 output \"policy/target\" has the same elements in another order: \
+         the bundle's 0 to 2 are the robot's [1, 2, 0] | write the map with `--write-map \
+         map.yaml` and run the bundle with it",
+    ),
+    (
+        "  command: {shape: [1, 2]}\n",
+        "",
+        "VER1411 robot.yaml:0:0 the robot does not declare input \"policy/command\"",
+    ),
+    (
+        "  target:",
+        "  tarket:",
+        "VER1412 robot.yaml:17:3 the bundle has no output \"tarket\" | did you mean \"target\"?",
+    ),
+    (
+        "  command: {shape: [1, 2]}\n",
+        "  command: {shape: [1, 2]}\n  policy/command:\n",
+        "VER1410 robot.yaml:16:3 input \"policy/command\" is declared twice",
+    ),
+];
+
 #[test]
 fn every_difference_is_told_at_its_line_with_what_helps() {
-    for (from, to, expected) in [
-        (
-            "rate_hz: 50",
-            "rate_hz: 200",
-            "VER1418 robot.yaml:2:10 the bundle was made for 50 Hz, the robot runs at 200 Hz",
-        ),
-        (
-            "[20, 30, 40]",
-            "[20, 30, 45]",
-            "VER1419 robot.yaml:5:14 stiffness of policy/target differs for 1 of 3 joints: \"ankle\" \
-             (40 in the bundle, 45 on the robot) | if the difference is meant, allow it with \
-             `--gain-rtol`",
-        ),
-        (
-            "damping: 0.5",
-            "damping: {hip: 0.5, knee: 0}",
-            "VER1419 robot.yaml:6:12 damping of policy/target differs for 1 of 2 joints: \"knee\" \
-             (0.5 in the bundle, 0 on the robot) | if the difference is meant, allow it with \
-             `--gain-rtol`",
-        ),
-        (
-            "[base_ang_vel, joint_pos]",
-            "[joint_pos, base_ang_vel]",
-            "VER1415 robot.yaml:7:20 the observations stand in another order: the bundle's 0 to 1 are \
-             the robot's [1, 0] | terms have different sizes, so that no map is written for them",
-        ),
-        (
-            "[base_ang_vel, joint_pos]",
-            "[base_ang_vel]",
-            "VER1413 robot.yaml:7:20 the observations: the robot lacks \"joint_pos\"",
-        ),
-        (
-            "kind: state/joint/position",
-            "kind: state/joint/velocity",
-            "VER1417 robot.yaml:10:11 input \"policy/joints\" is a \"state/joint/position\" for the \
-             bundle, a \"state/joint/velocity\" for the robot",
-        ),
-        (
-            "units: rad\n    shape",
-            "units: deg\n    shape",
-            "VER1416 robot.yaml:12:12 input \"policy/joints\" is in \"rad\" for the bundle, in \"deg\" \
-             for the robot | multiply the robot's values by 0.017453292519943295",
-        ),
-        (
-            "units: rad\n    temporal",
-            "units: [rad, deg, rad]\n    temporal",
-            "VER1416 robot.yaml:20:12 output \"policy/target\" at \"knee\" is in \"rad\" for the \
-             bundle, in \"deg\" for the robot | multiply the bundle's values by 57.29577951308232",
-        ),
-        (
-            "units: rad\n    shape",
-            "units: m\n    shape",
-            "VER1416 robot.yaml:12:12 input \"policy/joints\" is in \"rad\" for the bundle, in \"m\" \
-             for the robot",
-        ),
-        (
-            "units: rad\n    shape",
-            "units: ticks\n    shape",
-            "VER1416 robot.yaml:12:12 input \"policy/joints\" is in \"rad\" for the bundle, in \
-             \"ticks\" for the robot | at least one of them is not a unit known here",
-        ),
-        (
-            "units: rad\n    shape",
-            "units: [rad, rad]\n    shape",
-            "VER1416 robot.yaml:12:12 2 units for 3 elements of \"policy/joints\"",
-        ),
-        (
-            "shape: [1, 3]",
-            "shape: [1, 4]",
-            "VER1420 robot.yaml:13:12 input \"policy/joints\" is [1, 3] in the bundle, not [1, 4]",
-        ),
-        (
-            "dtype: float32",
-            "dtype: float64",
-            "VER1420 robot.yaml:14:12 input \"policy/joints\" is float32 in the bundle, not float64 | \
-             nothing is converted silently: convert it on the robot's side",
-        ),
-        (
-            "temporal_period_ms: 20",
-            "temporal_period_ms: 10",
-            "VER1418 robot.yaml:21:25 output \"policy/target\" has an element every 20 ms in the \
-             bundle, every 10 ms on the robot",
-        ),
-        (
-            "element_names: [hip, knee, ankle]",
-            "element_names: [hip, kne, ankle]",
-            "VER1413 robot.yaml:19:20 output \"policy/target\": the robot lacks \"knee\" | \"knee\" \
-             may be the other side's \"kne\"",
-        ),
-        (
-            "element_names: [hip, knee, ankle]",
-            "element_names: [hip, knee, ankle, toe]",
-            "VER1414 robot.yaml:19:20 output \"policy/target\": the bundle does not have \"toe\"",
-        ),
-        (
-            "element_names: [hip, knee, ankle]",
-            "element_names: [ankle, hip, knee]",
-            "VER1415 robot.yaml:19:20 output \"policy/target\" has the same elements in another order: \
-             the bundle's 0 to 2 are the robot's [1, 2, 0] | write the map with `--write-map \
-             map.yaml` and run the bundle with it",
-        ),
-        (
-            "  command: {shape: [1, 2]}\n",
-            "",
-            "VER1411 robot.yaml:0:0 the robot does not declare input \"policy/command\"",
-        ),
-        (
-            "  target:",
-            "  tarket:",
-            "VER1412 robot.yaml:17:3 the bundle has no output \"tarket\" | did you mean \"target\"?",
-        ),
-        (
-            "  command: {shape: [1, 2]}\n",
-            "  command: {shape: [1, 2]}\n  policy/command:\n",
-            "VER1410 robot.yaml:16:3 input \"policy/command\" is declared twice",
-        ),
-    ] {
+    for (from, to, expected) in DIFFERENCES {
         let findings = against(from, to);
         assert_eq!(said(&findings)[0], expected, "{from} -> {to}");
         assert_eq!(findings.diagnostics[0].severity, Severity::Error, "{to}");

@@ -4,8 +4,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use crate::common::{accumulator, chain, pair};
+use crate::common::{accumulator, chain, key, pair};
 use veracity_runtime::{Fusion, InputId, OutputId, RunOptions, Runner};
+use veracity_spec::{Direction, Reorder, ReorderMap};
 use veracity_tensor::DType;
 
 thread_local! {
@@ -49,10 +50,21 @@ fn allocations_per_step(runner: &mut Runner) -> usize {
 #[test]
 fn a_step_allocates_nothing() {
     let fused = RunOptions::new().with_fusion(Fusion::within_single_precision());
+    let swap = |port: &str, direction| Reorder {
+        port: key(port),
+        direction,
+        axis: Some(1),
+        take: vec![1, 0],
+        bundle: None,
+        robot: None,
+    };
+    let entries = vec![swap("sum/x", Direction::Input), swap("sum/shown", Direction::Output)];
+    let reordered = RunOptions::new().with_reorder(ReorderMap { entries, ..ReorderMap::default() });
     for (what, draft, options) in [
         ("chain", chain(), RunOptions::new()),
         ("merged chain", chain(), fused.clone()),
         ("feedback", accumulator(), RunOptions::new()),
+        ("feedback in another order", accumulator(), reordered),
     ] {
         assert_eq!(allocations_per_step(&mut draft.load(&options)), 0, "{what}");
     }

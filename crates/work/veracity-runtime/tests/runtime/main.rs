@@ -3,4 +3,5 @@
 mod allocations;
 mod common;
 mod failing_steps;
+mod reorder;
 mod running;
