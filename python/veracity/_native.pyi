@@ -22,6 +22,7 @@ class Pipeline:
         threads: int,
         fuse: bool,
         require_proof: bool,
+        reorder: Path | None,
         site_packages: list[Path],
     ) -> None: ...
     def run(self, inputs: Any) -> dict[str, Any]: ...

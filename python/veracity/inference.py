@@ -44,6 +44,7 @@ class InferenceManager:
         threads: int = 1,
         fuse: bool = False,
         require_proof: bool = False,
+        reorder: str | os.PathLike[str] | None = None,
     ) -> None:
         """Load a bundle.
 
@@ -55,6 +56,10 @@ class InferenceManager:
             threads: Threads inside one operator. More than 1 rarely helps small models.
             fuse: Merge neighbouring ONNX nodes when that is shown to change no output.
             require_proof: Refuse a bundle whose proof is missing, stale or not positive.
+            reorder: A map that `veracity verify BUNDLE --robot ROBOT --write-map MAP` wrote. Inputs
+                are then taken and outputs given in the robot's order, and `element_names` of the
+                ports are in that order too; inputs of nodes in `value_dict` stay in the bundle's.
+                A map that does not fit the bundle is refused.
         """
         self._pipeline = Pipeline(
             Path(model_path),
@@ -63,6 +68,7 @@ class InferenceManager:
             threads=threads,
             fuse=fuse,
             require_proof=require_proof,
+            reorder=None if reorder is None else Path(reorder),
             site_packages=site_packages(),
         )
         self.warnings: list[Diagnostic] = self._pipeline.warnings

@@ -6,6 +6,8 @@ use serde::Serialize;
 use veracity_diag::{Diagnostic, Reporter, Severity};
 use veracity_spec::{Backend, Bundle, BundlePath, Node};
 
+use crate::RobotCheck;
+
 /// What verifying a bundle found, and how much it could look at.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verification {
@@ -25,6 +27,9 @@ pub struct Verification {
     pub models_read: Vec<String>,
     /// Models that were not compared with the declared ports.
     pub models_unread: Vec<UnreadModel>,
+    /// How the bundle stands to a robot, when it was held against one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub robot: Option<RobotCheck>,
 }
 
 /// A model that was not compared with the declared ports.
@@ -64,6 +69,7 @@ pub fn verify(path: &Path) -> Verification {
         files_hashed,
         models_unread: bundle.map(|bundle| unread(&bundle, &models_read)).unwrap_or_default(),
         models_read,
+        robot: None,
     }
 }
 

@@ -6,6 +6,7 @@ mod parity;
 mod proof;
 mod transform;
 mod values;
+mod verify;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub(crate) use transform::{
 };
 pub(crate) use values::{Rate, ToleranceSpec};
 use values::{device, engine, rate, threads, tolerance_part};
+pub(crate) use verify::VerifyArgs;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -33,6 +35,7 @@ Exit codes:
 Examples:
   veracity inspect policy/
   veracity verify policy/ && veracity run policy/ --mock 0 --steps 1000
+  veracity verify policy/ --robot robot.yaml
   veracity check policy/ --engine embedded
   veracity compare pytorch.npz veracity.npz --atol 1e-5 --rtol 1e-4";
 
@@ -114,26 +117,6 @@ pub(crate) struct InspectArgs {
     pub(crate) format: Format,
 }
 
-/// Refuse everything about a bundle that can be refused without running a model
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Exits with 0 when the bundle is sound, 1 when it is refused, 2 when there is no
-bundle.
-
-Examples:
-  veracity verify policy/
-  veracity verify policy/ --strict --format json")]
-pub(crate) struct VerifyArgs {
-    /// The bundle's YAML file, or the folder that holds it
-    pub(crate) bundle: PathBuf,
-    /// Refuse for warnings too
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// For people or for programs
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
-}
-
 /// Step a bundle through an episode and say how long the steps took
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -145,6 +128,7 @@ step's time covers writing the inputs and running every node.
 Examples:
   veracity run policy/ --inputs episode.npz --outputs actions.npz
   veracity run policy/ --mock 0 --steps 10000 --rate bundle --require-proof
+  veracity run policy/ --inputs robot.npz --map map.yaml --outputs robot_out.npz
   veracity run policy/ --mock 0 --steps 100 --engine embedded --format json")]
 pub(crate) struct RunArgs {
     /// The bundle's YAML file, or the folder that holds it
@@ -170,6 +154,9 @@ pub(crate) struct RunArgs {
     /// Refuse a bundle whose proof is missing, stale or negative
     #[arg(long)]
     pub(crate) require_proof: bool,
+    /// Take inputs and give outputs in a robot's order: a map of `veracity verify --write-map`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) map: Option<PathBuf>,
     /// Where to write every output of every step, `.npz` or `.safetensors`
     #[arg(long, value_name = "FILE")]
     pub(crate) outputs: Option<PathBuf>,
@@ -324,6 +311,10 @@ mod tests {
             (&["parity", "zoo:lstm", "--tolerance", "nan"], "at least 0"),
             (&["parity", "zoo:lstm", "--format", "html"], "table, json, md"),
             (&["diff", "a"], "<AFTER>"),
+            (&["verify", "b", "--values", "v.npz"], "--robot"),
+            (&["verify", "b", "--write-map", "m.yaml"], "--robot"),
+            (&["verify", "b", "--robot", "r", "--atol", "1"], "--values"),
+            (&["verify", "b", "--robot", "r", "--gain-rtol", "-1"], "at least 0"),
             (&["seal"], "<BUNDLE>"),
             (&["drift"], "<REFERENCE>"),
             (&["drift", "a", "--level", "most"], "none, basic, extended, all"),

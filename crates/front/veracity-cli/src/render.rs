@@ -12,6 +12,7 @@ pub(crate) mod drift;
 pub(crate) mod inspection;
 pub(crate) mod latency;
 pub(crate) mod proof;
+pub(crate) mod robot;
 pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod text;

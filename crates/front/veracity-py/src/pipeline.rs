@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString};
+use veracity::spec::ReorderMap;
 use veracity::tensor::{DType, Tensor};
 use veracity::{
     Bundle, Diagnostic, EngineSearch, Fusion, OutputId, PlannedPort, RunOptions, Runner, Target,
@@ -51,7 +52,7 @@ impl Pipeline {
         clippy::fn_params_excessive_bools,
         reason = "Python names them"
     )]
-    #[pyo3(signature = (path, *, engine, device, threads, fuse, require_proof, site_packages))]
+    #[pyo3(signature = (path, *, engine, device, threads, fuse, require_proof, reorder, site_packages))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -60,9 +61,12 @@ impl Pipeline {
         threads: usize,
         fuse: bool,
         require_proof: bool,
+        reorder: Option<PathBuf>,
         site_packages: Vec<PathBuf>,
     ) -> PyResult<Self> {
         let options = options_from_names(device, threads, fuse).or_raise(py)?;
+        let map = reorder.map(|path| ReorderMap::open(&path)).transpose().or_raise(py)?;
+        let options = options.with_reorder(map.unwrap_or_default());
         let choice = engine_choice(engine).or_raise(py)?;
         let search = EngineSearch { site_packages, ..EngineSearch::default() };
         let load = || -> veracity::Result<(Bundle, Runner)> {
@@ -75,7 +79,7 @@ impl Pipeline {
             Ok((bundle, runner))
         };
         let (bundle, runner) = py.detach(load).or_raise(py)?;
-        let spec_json = serde_json::to_string(bundle.spec())
+        let spec_json = serde_json::to_string(&options.reorder.seen_by_caller(bundle.spec()))
             .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
         Ok(Self::from_runner(py, runner, spec_json))
     }

@@ -15,8 +15,8 @@ mod rules;
 mod units;
 
 pub use lists::Item;
-pub(crate) use order::is_permutation;
 pub use order::{Take, readable};
+pub(crate) use order::{inverse, is_permutation};
 pub use quantity::{Number, Quantity};
 pub(crate) use robot::refuse_unknown;
 pub use rules::{Findings, Row, Status, compare};
@@ -56,6 +56,9 @@ pub struct Contract {
     pub command_names: Option<Stated<Vec<String>>>,
     /// Inputs and outputs of the pipeline.
     pub ports: Vec<Port>,
+    /// Whether a port that is not listed is not there. A model that speaks for a robot by its
+    /// metadata is only one of those that may run on it.
+    pub lists_all_ports: bool,
 }
 
 /// Joints in order, and numbers about each.

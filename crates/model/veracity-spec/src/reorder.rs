@@ -10,9 +10,9 @@ mod read;
 use serde::Serialize;
 use veracity_diag::{Diagnostic, Place, Reporter, Result, codes, nearest};
 
-use crate::contract::readable;
+use crate::contract::{Quantity, inverse, readable};
 use crate::write::quote::scalar;
-use crate::{AxisNames, Direction, PortRef, PortSpec, Spec};
+use crate::{AxisNames, Direction, PortRef, PortSpec, Spec, Value};
 
 /// How the elements of one port are brought into another order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -64,6 +64,23 @@ impl ReorderMap {
         lines.join("\n") + "\n"
     }
 
+    /// What a bundle says about its ports, in the order that the caller sees once the map is applied:
+    /// names, and units and gains that are said for each element.
+    pub fn seen_by_caller(&self, spec: &Spec) -> Spec {
+        let mut spec = spec.clone();
+        for entry in &self.entries {
+            let nodes = spec.nodes.iter_mut().filter(|node| node.name == entry.port.node);
+            let ports = nodes.flat_map(|node| match entry.direction {
+                Direction::Input => &mut node.inputs,
+                Direction::Output => &mut node.outputs,
+            });
+            for port in ports.filter(|port| port.name == entry.port.port) {
+                entry.rename(port);
+            }
+        }
+        spec
+    }
+
     /// Refuses a map that is not for this bundle: other ports, other sizes, other names, orders
     /// that are none. Every problem is told.
     pub fn check(&self, spec: &Spec) -> Result<()> {
@@ -90,6 +107,53 @@ impl ReorderMap {
 }
 
 impl Reorder {
+    /// An entry without names, from where each element of the bundle stands on the robot.
+    pub fn from_robot_of_bundle(
+        port: PortRef,
+        direction: Direction,
+        axis: Option<usize>,
+        robot_of_bundle: Vec<usize>,
+    ) -> Self {
+        let take = match direction {
+            Direction::Input => robot_of_bundle,
+            Direction::Output => inverse(&robot_of_bundle),
+        };
+        Self { port, direction, axis, take, bundle: None, robot: None }
+    }
+
+    /// Where each element of the bundle stands on the robot.
+    pub fn robot_of_bundle(&self) -> Vec<usize> {
+        match self.direction {
+            Direction::Input => self.take.clone(),
+            Direction::Output => inverse(&self.take),
+        }
+    }
+
+    fn rename(&self, port: &mut PortSpec) {
+        let bundle_of_robot = inverse(&self.robot_of_bundle());
+        let moved = |names: &Vec<String>| -> Vec<String> {
+            bundle_of_robot.iter().map(|&position| names[position].clone()).collect()
+        };
+        if let Some(axes) = &mut port.element_names {
+            let position = if axes.len() == 1 { Some(0) } else { self.axis };
+            let axis = position.and_then(|position| axes.get_mut(position));
+            if let Some(AxisNames::Named(names)) = axis
+                && names.len() == self.take.len()
+            {
+                *names = moved(names);
+            }
+        }
+        let is_listed = |key: &str| key == "units" || key == "unit" || Quantity::is_key(key);
+        let extra = port.extra.iter().map(|(key, value)| match value {
+            Value::List(items) if is_listed(key) && items.len() == self.take.len() => {
+                let items = bundle_of_robot.iter().map(|&position| items[position].clone());
+                (key.to_owned(), Value::List(items.collect()))
+            }
+            _ => (key.to_owned(), value.clone()),
+        });
+        port.extra = extra.collect();
+    }
+
     fn lines(&self) -> Vec<String> {
         let list = |names: &Vec<String>| {
             let names: Vec<String> = names.iter().map(|name| scalar(name)).collect();

@@ -5,8 +5,9 @@
 //! long.
 
 use proptest::prelude::*;
+use veracity_spec::contract::{Contract, compare};
 use veracity_spec::{
-    Backend, Description, Edge, Md5Sum, Model, Node, PortRef, PortSpec, Sha256Sum, Spec,
+    Backend, Description, Edge, Md5Sum, Model, Node, PortRef, PortSpec, ReorderMap, Sha256Sum, Spec,
 };
 use veracity_tensor::DType;
 
@@ -67,6 +68,50 @@ proptest! {
             prop_assert_eq!(again.map(|again| again.spec), Ok(read.spec));
         }
     }
+}
+
+const ROBOT: &str = "\
+rate_hz: 50
+joints: {names: [a, b, c], stiffness: [1, 2.5, 3], damping: {a: 1, b: 2}, friction: 0}
+observation_names: [x, z]
+inputs: {n/p: {kind: k, element_names: joints, units: [rad, deg, m], shape: [1, 3], dtype: float32}}
+outputs: {q: {element_names: [null, [a, b]], temporal_period_ms: 20}, r: }
+";
+
+const MAP: &str = "\
+reorder: 1
+inputs: [{port: n/p, axis: 1, take: [2, 0, 1], robot: [c, a, b], bundle: [a, b, c]}]
+outputs: [{port: n/q, take: [1, 0]}]
+";
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn damaged_robots_and_maps_are_refused_or_read_within_limits(damage in mutations()) {
+        let robot = mutate(ROBOT.as_bytes(), MAP.as_bytes(), &damage);
+        let map = mutate(MAP.as_bytes(), ROBOT.as_bytes(), &damage);
+        let read = || (Contract::from_robot_yaml("r", robot), ReorderMap::from_yaml("m", map));
+        let (robot, map) = in_time(|| within_memory(MEMORY_LIMIT, read));
+        if let Ok(robot) = robot {
+            // Whatever was accepted can be compared, with itself without a difference.
+            let findings = compare(&robot, &robot, 0.0);
+            prop_assert!(findings.reorder.is_empty());
+        }
+        if let Ok(map) = map {
+            let again = ReorderMap::from_yaml("m", map.to_yaml().into_bytes());
+            prop_assert_eq!(again.map(|again| again.entries), Ok(map.entries.clone()));
+            prop_assert!(map.is_empty() || map.check(&Spec::default()).is_err());
+        }
+    }
+}
+
+#[test]
+fn the_seeds_of_robots_and_maps_are_accepted() {
+    let robot = Contract::from_robot_yaml("r", ROBOT.into());
+    assert!(robot.is_ok(), "{robot:?}");
+    let map = ReorderMap::from_yaml("m", MAP.into());
+    assert!(map.is_ok(), "{map:?}");
 }
 
 #[test]

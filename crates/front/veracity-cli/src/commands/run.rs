@@ -30,7 +30,9 @@ pub(super) fn execute(arguments: &RunArgs, context: &Context) -> Result<Outcome,
         outputs::check_path(path, &bundle, arguments.inputs.as_deref())?;
     }
     let engines = sessions::engines(arguments.engine, &arguments.sessions);
-    let mut runner = sessions::load(&bundle, &engines, &arguments.sessions, arguments.fuse)?;
+    let map = arguments.map.as_deref();
+    let mut runner =
+        sessions::load_reordered(&bundle, &engines, &arguments.sessions, arguments.fuse, map)?;
     context.warn(runner.warnings())?;
     let feed = feed(arguments, &mut runner)?;
     let mut outputs = match &arguments.outputs {

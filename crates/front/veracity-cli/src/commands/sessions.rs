@@ -1,5 +1,8 @@
 //! Loads a bundle as the options say, and names the sessions it got.
 
+use std::path::Path;
+
+use veracity::spec::ReorderMap;
 use veracity::{
     Bundle, EngineChoice, EngineSearch, Engines, Fusion, Result, RunOptions, Runner, SessionOptions,
 };
@@ -32,7 +35,22 @@ pub(super) fn load(
     arguments: &SessionArgs,
     fuse: bool,
 ) -> Result<Runner> {
+    load_reordered(bundle, engines, arguments, fuse, None)
+}
+
+/// Loads a bundle that takes and gives values in the order of a map.
+pub(super) fn load_reordered(
+    bundle: &Bundle,
+    engines: &Engines,
+    arguments: &SessionArgs,
+    fuse: bool,
+    map: Option<&Path>,
+) -> Result<Runner> {
     let fusion = if fuse { Fusion::within_single_precision() } else { Fusion::Off };
-    let options = RunOptions::new().with_session(options(arguments)).with_fusion(fusion);
+    let reorder = map.map(ReorderMap::open).transpose()?.unwrap_or_default();
+    let options = RunOptions::new()
+        .with_session(options(arguments))
+        .with_fusion(fusion)
+        .with_reorder(reorder);
     Runner::load(bundle, engines, &options)
 }

@@ -11,7 +11,7 @@ pub(super) fn check(path: &Path, bundle: &Bundle, inputs: Option<&Path>) -> Resu
         return Err(unwritable(path, "this is not a regular file"));
     }
     if inputs.is_some_and(|inputs| is_same(inputs, path)) {
-        return Err(unwritable(path, "this file holds the inputs of the run"));
+        return Err(unwritable(path, "this file is one that the command reads"));
     }
     if folder_of(path).is_some_and(|folder| folder.starts_with(real(bundle.root()))) {
         return Err(unwritable(path, "this file would lie inside of the bundle"));

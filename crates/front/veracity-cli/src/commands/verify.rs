@@ -1,11 +1,15 @@
 //! `veracity verify`: everything that can be refused without running a model.
 
-use veracity::{Code, Refusal, Verification, codes};
+use std::path::Path;
 
+use veracity::results::Tolerance;
+use veracity::{Bundle, Code, Refusal, RobotCheck, RobotOptions, Verification, codes};
+
+use super::target;
 use crate::cli::{Format, VerifyArgs};
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
-use crate::render::verification;
+use crate::render::{robot, verification};
 
 /// Findings which say that there is no bundle to have an opinion about.
 const NO_BUNDLE: [Code; 4] = [
@@ -16,7 +20,17 @@ const NO_BUNDLE: [Code; 4] = [
 ];
 
 pub(super) fn execute(arguments: &VerifyArgs, context: &Context) -> Result<Outcome, Failure> {
-    let found = veracity::verify(&arguments.bundle);
+    let mut found = veracity::verify(&arguments.bundle);
+    let mut map = None;
+    if let Some(robot) = arguments.robot.as_deref().filter(|_| found.opened) {
+        let bundle = Bundle::open(&arguments.bundle)?;
+        if let Some(path) = &arguments.write_map {
+            target::check(path, &bundle, Some(robot))?;
+        }
+        let check = hold(&bundle, robot, arguments)?;
+        map = write_map(&check, arguments.write_map.as_deref())?;
+        found.robot = Some(check);
+    }
     let is_refused = !found.sound || (arguments.strict && !found.diagnostics.is_empty());
     if arguments.format == Format::Json {
         context.answer_json(&found)?;
@@ -26,8 +40,40 @@ pub(super) fn execute(arguments: &VerifyArgs, context: &Context) -> Result<Outco
     }
     if arguments.format == Format::Table {
         context.answer(&verification::render(&found, is_refused, context.width()))?;
+        if let Some(check) = &found.robot {
+            context.answer(&robot::render(check, map.as_deref(), context.width()))?;
+        }
     }
-    Ok(if is_refused { Outcome::Disproved } else { Outcome::Proved })
+    Ok(if is_refused { Outcome::Disproved } else { outcome(&found, arguments.strict) })
+}
+
+/// How a sound bundle stands to the robot.
+fn outcome(found: &Verification, strict: bool) -> Outcome {
+    match &found.robot {
+        Some(check) if check.differs() => Outcome::Disproved,
+        Some(check) if strict && !check.diagnostics.is_empty() => Outcome::Disproved,
+        Some(check) if !check.agrees => Outcome::Inconclusive,
+        _ => Outcome::Proved,
+    }
+}
+
+fn hold(bundle: &Bundle, robot: &Path, arguments: &VerifyArgs) -> Result<RobotCheck, Refusal> {
+    let tolerance = Tolerance::new(arguments.atol, arguments.rtol)?;
+    let options = RobotOptions::new().with_gain_rtol(arguments.gain_rtol).with_tolerance(tolerance);
+    veracity::check_robot(bundle, robot, arguments.values.as_deref(), options)
+}
+
+/// Writes the map, and says what was done. A map that could mend nothing is not written beside
+/// differences: it would look as if it did.
+fn write_map(check: &RobotCheck, path: Option<&Path>) -> Result<Option<String>, Refusal> {
+    let Some(path) = path else { return Ok(None) };
+    let count = check.reorder.len();
+    if count == 0 && !check.agrees {
+        return Ok(Some("no map was written: no order explains a difference".to_owned()));
+    }
+    target::write(path, &check.reorder_map().to_yaml())?;
+    let order = if count == 1 { "order" } else { "orders" };
+    Ok(Some(format!("{count} {order} written to {}", path.display())))
 }
 
 /// Why nothing was verified at all. A file inside of a bundle that cannot be read is a reason to

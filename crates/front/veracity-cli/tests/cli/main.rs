@@ -20,3 +20,5 @@ mod seal;
 mod support;
 mod terminal;
 mod verify;
+mod verify_robot;
+mod walker;

@@ -19,7 +19,7 @@ impl Contract {
         metadata: &[(String, Vec<(String, String)>)],
     ) -> (Self, Vec<Diagnostic>) {
         let mut problems = Vec::new();
-        let mut contract = Self { place: places.file(), ..Self::default() };
+        let mut contract = Self { place: places.file(), lists_all_ports: true, ..Self::default() };
         contract.rate_hz = spec.configs.frequency.map(|hertz| Stated::new(hertz, places.file()));
         let sides = [
             (Direction::Input, &spec.pipeline_inputs),

@@ -45,7 +45,7 @@ pub(super) fn relation(left: &[String], right: &[String]) -> Relation {
 }
 
 /// The order that undoes another.
-pub(super) fn inverse(take: &[usize]) -> Take {
+pub(crate) fn inverse(take: &[usize]) -> Take {
     let mut inverse = vec![0; take.len()];
     for (position, &from) in take.iter().enumerate() {
         inverse[from] = position;

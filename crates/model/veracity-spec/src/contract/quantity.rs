@@ -30,6 +30,12 @@ impl Quantity {
         TABLE[self.0].0
     }
 
+    /// Whether a key of a port holds such numbers.
+    pub(crate) fn is_key(key: &str) -> bool {
+        Self::all()
+            .any(|quantity| quantity.name() == key || quantity.keys().any(|other| other == key))
+    }
+
     /// The keys that other formats use for it.
     pub(crate) fn keys(self) -> impl Iterator<Item = &'static str> {
         TABLE[self.0].1.iter().copied()

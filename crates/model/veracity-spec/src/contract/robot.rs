@@ -36,7 +36,7 @@ impl Contract {
     pub fn from_robot_yaml(name: &str, yaml: Vec<u8>) -> Result<Self> {
         let source = Source::within_limits(name, yaml)?;
         let mut problems = Problems::new(&source);
-        let mut contract = Self { place: source.file(), ..Self::default() };
+        let mut contract = Self { place: source.file(), lists_all_ports: true, ..Self::default() };
         if let Some(root) = load(&source, &mut problems) {
             Reader { source: &source, joints: None }.read(&root, &mut contract, &mut problems);
         }

@@ -53,8 +53,6 @@ pub struct Findings {
     pub rows: Vec<Row>,
     /// What brings the elements of ports into the other side's order.
     pub reorder: ReorderMap,
-    /// Robot ports and the bundle ports that they are: positions in the two contracts.
-    pub pairs: Vec<(usize, usize)>,
 }
 
 /// Compares what a bundle says with what a robot says. Gains may differ by `gain_rtol` of the

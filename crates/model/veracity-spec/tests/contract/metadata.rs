@@ -135,7 +135,8 @@ fn metadata_that_contradicts_itself_is_told_and_not_compared() {
 fn a_model_may_stand_for_the_robot() {
     let mut actions = Port::new("actions", Direction::Output, Place::default());
     actions.shape = Some(Stated { value: vec![1, 3], place: Place::default() });
-    let obs = Port::new("obs", Direction::Input, Place::default());
+    // Another observation, as another policy on the same robot has.
+    let obs = Port::new("height_scan", Direction::Input, Place::default());
     let entries = pairs(&METADATA);
     let (theirs, problems) = Contract::from_metadata("robot.onnx", &entries, vec![obs, actions]);
     assert_eq!(problems, []);
@@ -145,6 +146,7 @@ fn a_model_may_stand_for_the_robot() {
     let findings = compare(&ours, &theirs, 0.0);
     assert_eq!(said(&findings), Vec::<String>::new());
     assert!(rows(&findings, Status::Agrees).contains(&"policy/actions order".to_owned()));
+    assert_eq!(rows(&findings, Status::Unchecked), ["policy/obs port"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Maps: written as they are read, and refused where they do not fit.
 
-use veracity_spec::{Description, ReorderMap};
+use veracity_spec::{AxisNames, Description, ReorderMap, Value};
 
 use crate::support::BUNDLE;
 
@@ -92,4 +92,21 @@ fn a_map_that_does_not_fit_is_refused() {
             "VER1424 the map does not fit input policy/joints: the bundle names its elements otherwise"
         ]
     );
+}
+
+#[test]
+fn the_caller_sees_names_units_and_gains_in_its_own_order() {
+    let spec = Description::from_yaml("policy.yaml", BUNDLE.into()).unwrap().spec;
+    let map = ReorderMap::from_yaml("map.yaml", MAP.into()).unwrap();
+    map.check(&spec).unwrap();
+    let seen = map.seen_by_caller(&spec);
+    let joints = &seen.nodes[0].inputs[0];
+    let theirs = AxisNames::named(["ankle", "hip", "knee"]);
+    assert_eq!(joints.element_names, Some(vec![AxisNames::Unnamed, theirs.clone()]));
+    let target = &seen.nodes[0].outputs[0];
+    assert_eq!(target.element_names, Some(vec![AxisNames::Temporal, theirs]));
+    let numbers = [40, 20, 30].map(|number: i64| Value::from(number)).into();
+    assert_eq!(target.extra.get("stiffness"), Some(&Value::List(numbers)));
+    assert_eq!(target.extra.get("damping"), Some(&Value::Float(0.5)));
+    assert_eq!(seen.nodes[0].inputs[1], spec.nodes[0].inputs[1], "what the map does not name");
 }

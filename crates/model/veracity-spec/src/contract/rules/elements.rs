@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use veracity_diag::{Diagnostic, codes};
 
 use super::{Findings, Status, Topic, listed};
-use crate::contract::order::{Relation, inverse, readable, relation};
+use crate::contract::order::{Relation, readable, relation};
 use crate::contract::{Port, Stated};
-use crate::{AxisNames, Direction, PortRef, Reorder};
+use crate::{AxisNames, PortRef, Reorder};
 
 /// Compares the names along every axis that both sides name.
 pub(super) fn compare(ours: &Port, theirs: &Port, findings: &mut Findings) {
@@ -160,18 +160,11 @@ fn compare_axis(
                 .hint("write the map with `--write-map map.yaml` and run the bundle with it");
             findings.differs(topic, bundle_text, robot_text, problem);
             if let Ok(key) = port.key.parse::<PortRef>() {
-                let take = match port.direction {
-                    Direction::Input => robot_of_bundle,
-                    Direction::Output => inverse(&robot_of_bundle),
-                };
-                findings.reordered(Reorder {
-                    port: key,
-                    direction: port.direction,
-                    axis: axis.position,
-                    take,
-                    bundle: Some(axis.ours.to_vec()),
-                    robot: Some(axis.theirs.to_vec()),
-                });
+                let (direction, position) = (port.direction, axis.position);
+                let order =
+                    Reorder::from_robot_of_bundle(key, direction, position, robot_of_bundle);
+                let (bundle, robot) = (Some(axis.ours.to_vec()), Some(axis.theirs.to_vec()));
+                findings.reordered(Reorder { bundle, robot, ..order });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Ports: which of the robot's is which of the bundle's, and what both say about it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use veracity_diag::{Diagnostic, codes, nearest};
 
@@ -11,9 +11,7 @@ use crate::contract::units::{Kinship, kinship};
 use crate::contract::{Contract, Port, Stated};
 
 pub(super) fn compare(bundle: &Contract, robot: &Contract, findings: &mut Findings) {
-    findings.pairs = pairs(bundle, robot, findings);
-    let partner: HashMap<usize, usize> =
-        findings.pairs.iter().map(|&(theirs, ours)| (ours, theirs)).collect();
+    let partner = partners(bundle, robot, findings);
     for (position, ours) in bundle.ports.iter().enumerate() {
         match partner.get(&position) {
             Some(&theirs) => port(ours, &robot.ports[theirs], findings),
@@ -22,15 +20,15 @@ pub(super) fn compare(bundle: &Contract, robot: &Contract, findings: &mut Findin
     }
 }
 
-/// Finds the bundle's port of each of the robot's.
-fn pairs(bundle: &Contract, robot: &Contract, findings: &mut Findings) -> Vec<(usize, usize)> {
-    let mut taken = HashSet::new();
-    let mut pairs = Vec::new();
+/// For ports of the bundle the robot's that are the same.
+fn partners(bundle: &Contract, robot: &Contract, findings: &mut Findings) -> HashMap<usize, usize> {
+    let mut partner = HashMap::new();
     for (position, theirs) in robot.ports.iter().enumerate() {
-        let problem = match partners(theirs, bundle).as_slice() {
+        let problem = match candidates(theirs, bundle).as_slice() {
+            [] if !robot.lists_all_ports => continue,
             [] => extra(theirs, bundle),
-            [only] if taken.insert(*only) => {
-                pairs.push((position, *only));
+            [only] if !partner.contains_key(only) => {
+                partner.insert(*only, position);
                 continue;
             }
             [only] => {
@@ -48,11 +46,11 @@ fn pairs(bundle: &Contract, robot: &Contract, findings: &mut Findings) -> Vec<(u
         };
         findings.diagnostics.push(problem.at(theirs.place.clone()));
     }
-    pairs
+    partner
 }
 
 /// The bundle's ports that a robot's port may be.
-fn partners(theirs: &Port, bundle: &Contract) -> Vec<usize> {
+fn candidates(theirs: &Port, bundle: &Contract) -> Vec<usize> {
     let is_it = |ours: &Port| {
         let name = ours.key.rsplit('/').next().unwrap_or_default();
         ours.direction == theirs.direction && (ours.key == theirs.key || name == theirs.key)
@@ -85,7 +83,7 @@ fn extra(theirs: &Port, bundle: &Contract) -> Diagnostic {
 fn missing(ours: &Port, robot: &Contract, findings: &mut Findings) {
     let topic = Topic { subject: &ours.key, aspect: "port" };
     let declares_any = robot.ports.iter().any(|theirs| theirs.direction == ours.direction);
-    if !declares_any {
+    if !(declares_any && robot.lists_all_ports) {
         return findings.row(topic, Status::Unchecked, ours.direction.to_string(), String::new());
     }
     let message = format!("the robot does not declare {} {:?}", ours.direction, ours.key);

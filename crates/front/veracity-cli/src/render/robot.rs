@@ -1,0 +1,69 @@
+//! How a bundle stands to a robot.
+
+use std::fmt::Write as _;
+
+use veracity::RobotCheck;
+use veracity::spec::contract::{Row, Status};
+
+use super::diagnostic;
+use super::style::{self, paint};
+use super::table::{Cell, Column, Table};
+
+/// Every difference in full, then everything that was compared or could not be, then one line that
+/// sums up. `map` says what became of the map, if one was wanted.
+pub(crate) fn render(check: &RobotCheck, map: Option<&str>, width: usize) -> String {
+    let mut text = String::from("\n");
+    for found in &check.diagnostics {
+        text += &diagnostic::render(found, width);
+        text.push('\n');
+    }
+    if !check.rows.is_empty() {
+        text += &table(&check.rows).render(0, width);
+        text.push('\n');
+    }
+    let differing = check.rows.iter().filter(|row| row.status == Status::Differs).count();
+    let (color, word) = if check.differs() {
+        (style::ERROR, "the robot differs")
+    } else if check.agrees {
+        (style::GOOD, "the robot agrees")
+    } else {
+        (style::WARNING, "nothing was compared with the robot")
+    };
+    let mut parts = vec![format!("{} compared", check.compared)];
+    if differing > 0 {
+        parts.push(format!("{differing} differ"));
+    }
+    if check.unchecked > 0 {
+        parts.push(format!("{} unchecked, as one side does not say it", check.unchecked));
+    }
+    let _ = writeln!(text, "{}: {}", paint(color, word), parts.join(", "));
+    if let Some(map) = map {
+        let _ = writeln!(text, "{map}");
+    }
+    text
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new([
+        Column::left("subject"),
+        Column::left("what"),
+        Column::left("verdict"),
+        Column::left("bundle").flexible(),
+        Column::left("robot").flexible(),
+    ]);
+    for row in rows {
+        let (style, word) = match row.status {
+            Status::Differs => (style::ERROR, "differs"),
+            Status::Unchecked => (style::WARNING, "unchecked"),
+            Status::Agrees => (style::GOOD, "agrees"),
+        };
+        table.row([
+            Cell::from(&row.subject),
+            Cell::from(&row.aspect),
+            Cell::styled(style, word),
+            Cell::from(&row.bundle),
+            Cell::from(&row.robot),
+        ]);
+    }
+    table
+}
