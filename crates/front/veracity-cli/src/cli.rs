@@ -35,7 +35,6 @@ Exit codes:
 Examples:
   veracity inspect policy/
   veracity verify policy/ && veracity run policy/ --mock 0 --steps 1000
-  veracity verify policy/ --robot robot.yaml
   veracity check policy/ --engine embedded
   veracity compare pytorch.npz veracity.npz --atol 1e-5 --rtol 1e-4";
 

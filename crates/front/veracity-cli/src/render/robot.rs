@@ -31,7 +31,8 @@ pub(crate) fn render(check: &RobotCheck, map: Option<&str>, width: usize) -> Str
     };
     let mut parts = vec![format!("{} compared", check.compared)];
     if differing > 0 {
-        parts.push(format!("{differing} differ"));
+        let verb = if differing == 1 { "differs" } else { "differ" };
+        parts.push(format!("{differing} {verb}"));
     }
     if check.unchecked > 0 {
         parts.push(format!("{} unchecked, as one side does not say it", check.unchecked));

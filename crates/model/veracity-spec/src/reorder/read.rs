@@ -10,6 +10,10 @@ use crate::check::fields;
 use crate::contract::refuse_unknown;
 use crate::yaml::{Atom, Node as YamlNode, Problems, Source, load};
 
+/// Most entries of a map: far more than the ports of any robot, and few enough to compare with each
+/// other.
+const MAX_ENTRIES: usize = 1024;
+
 /// Version of the layout.
 const VERSION: i128 = 1;
 
@@ -45,6 +49,10 @@ fn read(root: &YamlNode, map: &mut ReorderMap, problems: &mut Problems<'_>) {
     for (key, direction) in [("inputs", Direction::Input), ("outputs", Direction::Output)] {
         let Some(list) = root.get(key).filter(|node| !node.is_null()) else { continue };
         let items = fields::sequence(list, &format!("`{key}`"), problems).unwrap_or_default();
+        if items.len() > MAX_ENTRIES {
+            misfit::<()>(list, format!("a map of more than {MAX_ENTRIES} entries"), problems);
+            continue;
+        }
         for item in items {
             map.entries.extend(entry(item, direction, problems));
         }

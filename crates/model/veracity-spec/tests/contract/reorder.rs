@@ -85,6 +85,8 @@ fn a_map_that_does_not_fit_is_refused() {
     ] {
         assert_eq!(check(&MAP.replacen(from, to, 1)), [expected], "{from} -> {to}");
     }
+    let many = format!("reorder: 1\ninputs: [{}]", "{port: a/b, take: []}, ".repeat(1025));
+    assert_eq!(check(&many), ["VER1424 a map of more than 1024 entries"]);
     let stale = MAP.replace("knee", "elbow");
     assert_eq!(
         check(&stale),

@@ -79,10 +79,18 @@ impl Subject<'_> {
         findings.rows.push(row(key, Status::Differs, self.passes(), found));
     }
 
-    /// The entry of the map for an order that only values tell.
+    /// The entry of the map for an order that only values tell. The bundle's names, where it has
+    /// some, keep the map from being used for another bundle.
     fn entry(&self, axis: Option<usize>, robot_of_bundle: Vec<usize>) -> Reorder {
+        let mut robot = vec![String::new(); robot_of_bundle.len()];
+        let bundle = self.names().filter(|names| names.len() == robot.len()).cloned();
+        for (name, &position) in bundle.iter().flatten().zip(&robot_of_bundle) {
+            robot[position].clone_from(name);
+        }
+        let robot = bundle.is_some().then_some(robot);
         let (port, direction) = (self.key.clone(), self.direction);
-        Reorder::from_robot_of_bundle(port, direction, axis, robot_of_bundle)
+        let entry = Reorder::from_robot_of_bundle(port, direction, axis, robot_of_bundle);
+        Reorder { bundle, robot, ..entry }
     }
 
     /// Whether both sides name the elements in the same order.

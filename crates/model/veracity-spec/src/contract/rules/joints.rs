@@ -19,26 +19,32 @@ pub(super) fn compare(
     if bundle.joints.is_empty()
         && let Some(theirs) = theirs
     {
-        let topic = Topic { subject: &theirs.subject, aspect: "order" };
-        findings.row(topic, Status::Unchecked, String::new(), listed(&theirs.names.value));
-        unchecked(theirs, None, findings);
+        unchecked(theirs, findings, |findings, topic, said| {
+            findings.row(topic, Status::Unchecked, String::new(), said);
+        });
     }
     for ours in &bundle.joints {
         match theirs {
             Some(theirs) => group(ours, theirs, gain_rtol, findings),
-            None => unchecked(ours, Some(ours), findings),
+            None => unchecked(ours, findings, |findings, topic, said| {
+                findings.row(topic, Status::Unchecked, said, String::new());
+            }),
         }
     }
 }
 
 /// Notes everything about joints that only one side has.
-fn unchecked(joints: &Joints, ours: Option<&Joints>, findings: &mut Findings) {
+fn unchecked(
+    joints: &Joints,
+    findings: &mut Findings,
+    note: impl Fn(&mut Findings, Topic<'_>, String),
+) {
+    let topic = |aspect| Topic { subject: &joints.subject, aspect };
+    if !joints.of_port {
+        note(findings, topic("order"), listed(&joints.names.value));
+    }
     for (quantity, numbers) in &joints.quantities {
-        let topic = Topic { subject: &joints.subject, aspect: quantity.name() };
-        let said = shown(&numbers.value);
-        let (bundle, robot) =
-            if ours.is_some() { (said, String::new()) } else { (String::new(), said) };
-        findings.row(topic, Status::Unchecked, bundle, robot);
+        note(findings, topic(quantity.name()), shown(&numbers.value));
     }
 }
 
@@ -84,7 +90,7 @@ fn order(ours: &Joints, theirs: &Joints, findings: &mut Findings) {
             );
             let problem = Diagnostic::error(codes::ELEMENT_ORDER, message)
                 .at(theirs.names.place.clone())
-                .hint("name the elements of the ports, so that a map can bring them in order");
+                .hint("a map brings those ports in order whose elements are named on both sides");
             findings.differs(topic, bundle, robot, problem);
         }
     }
