@@ -4,6 +4,7 @@
 //! hundreds name the subject: 0 files, 1 YAML, 2 containment and hashes, 3 bundle contract,
 //! 4 tensor data, 5 ONNX files, 6 engines, 7 running, 8 comparing, 9 tracing, 10 exporting, 11 proving,
 //! 12 drift, 13 transforming, 14 robots.
+//! 12 drift, 14 pictures.
 
 use std::fmt;
 
@@ -272,6 +273,10 @@ codes! {
     1357 REVERSE_DIFFERS "undoing rewrites does not give the original back";
     1358 AUDIT_UNKNOWN "a log of rewrites knows no node or value of this name";
 
+    1401 PICTURE_MISFIT "a pipeline that is to be drawn contradicts itself";
+    1402 PICTURE_TOO_LARGE "a pipeline is too large for a picture";
+    1403 PICTURE_UNPAINTED "a picture could not be made into pixels";
+    1404 PICTURE_FORMAT "there are no pictures of this kind";
     1410 CONTRACT_INVALID "what a robot file or the metadata of a model declares contradicts itself";
     1411 ROBOT_PORT_MISSING "the robot does not declare a port of the bundle";
     1412 ROBOT_PORT_EXTRA "the robot declares a port that the bundle does not have";

@@ -11,6 +11,7 @@ mod drift_groups;
 mod measurement;
 mod model_diff;
 mod number;
+mod pipeline;
 mod proof;
 mod repro;
 mod rewrite_checks;
@@ -34,6 +35,7 @@ pub use measurement::{
 pub use model_diff::{
     MODEL_DIFF_SCHEMA_VERSION, ModelDiff, NodeDifference, WeightDifference, WeightOutline,
 };
+pub use pipeline::{Pipeline, PipelineEdge, PipelineNode, PipelinePort, PortName};
 pub use proof::{
     Basis, Divergence, Environment, InputCoverage, ModelSubject, NodeProof, Origin,
     PROOF_SCHEMA_VERSION, PortProof, Proof, Reference, Role, RolloutPort, RolloutProof,
