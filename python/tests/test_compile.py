@@ -260,7 +260,8 @@ def test_a_dry_run_describes_everything_and_exports_nothing(tmp_path: Path) -> N
     }
     assert found["pipeline"]["feedback_flow"] == {"count/total": ["count/total"]}
     assert "initial_values" not in found["pipeline"]
-    assert sorted(path.name for path in made.folder.iterdir()) == ["b.yaml", "log.txt"]
+    files = sorted(path.name for path in made.folder.iterdir())
+    assert files == ["b.png", "b.svg", "b.yaml", "log.txt"]
 
 
 def test_a_node_that_is_not_traced_stays_connected_and_is_told_as_unchecked(
@@ -607,7 +608,15 @@ def test_a_bundle_replaces_an_older_one_whole(tmp_path: Path) -> None:
     compile_recording(made)
     compile_recording(recording(tmp_path / "b", [scale("new", 2)]))
     files = sorted(path.name for path in (tmp_path / "b").iterdir())
-    assert files == ["b.yaml", "b_samples.safetensors", "log.txt", "new.pt", "proof.json"]
+    pictures = ["b.png", "b.svg"]
+    assert files == [
+        *pictures,
+        "b.yaml",
+        "b_samples.safetensors",
+        "log.txt",
+        "new.pt",
+        "proof.json",
+    ]
 
 
 # --- the log -----------------------------------------------------------------------------------

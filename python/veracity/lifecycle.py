@@ -100,7 +100,8 @@ def compile_graph(
     """Export what was recorded, write the bundle, and prove it: each model, and all over time.
 
     Args:
-        visualize: Draw the graph, where a renderer is at hand.
+        visualize: Draw the bundle: `<name>.svg` and `<name>.png` beside its description. What keeps
+            them from being drawn is logged and stops nothing.
         verbose: Show details on the console; `None` keeps what `start` said.
         validate: Check the exported models.
         dry_run: Describe the graph without exporting models.

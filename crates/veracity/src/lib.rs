@@ -3,14 +3,15 @@
 //! This is the one public crate; the others are its rooms and promise nothing. [`Bundle::open`]
 //! reads and checks a bundle, [`verify`] refuses everything that can be refused without running a
 //! model, [`Runner::load`] with [`Engines`] makes a bundle ready to be stepped, [`compare`] measures
-//! how far two sets of tensors are apart, and
-//! [`proof`] says what is known about a bundle.
+//! how far two sets of tensors are apart, [`picture`] draws a bundle, and
+//! [`proof`] says what is known about it.
 
 pub mod compare;
 mod draft;
 pub mod drift;
 mod engines;
 mod inspect;
+mod picture;
 pub mod proof;
 pub mod reports;
 pub mod transform;
@@ -22,6 +23,7 @@ pub use draft::{BundleDraft, Extra, NodeDraft, PortDraft, strangers};
 pub use engines::{EngineChoice, EngineSearch, Engines};
 pub use inspect::{Inspection, ModelFacts, inspect};
 pub use robot::{RobotCheck, RobotOptions, check_robot};
+pub use picture::{Picture, draw_beside, picture};
 pub use veracity_diag::{
     Code, Diagnostic, Place, Refusal, Reporter, Result, Severity, Snippet, codes,
 };

@@ -136,7 +136,7 @@ def compile_recording(
 
     Args:
         recording: What a session saw.
-        visualize: Accepted for LEAPP's sake; there is no picture yet, and the log says so.
+        visualize: Draw the bundle, `<name>.svg` and `<name>.png` beside its description.
         verbose: Show details on the console; `None` keeps what the session was started with.
         validate: Check the models against the recorded values.
         rtol: Relative tolerance.
@@ -183,8 +183,8 @@ def compile_recording(
         else:
             outcome.found.append(_NOTHING)
             _write_empty(recording)
-        if visualize:
-            log.detail("no picture is drawn: this version has no drawing")
+        if visualize and recording.nodes:
+            _draw(recording.folder, log)
         _tell(outcome, log)
         if strict:
             _refuse_wrong(outcome)
@@ -343,6 +343,16 @@ def _write_into(
     outcome.proof = ProofResult(made.at(folder / f"{folder.name}.yaml"))
 
 
+def _draw(folder: Path, log: ExportLog) -> None:
+    """Put pictures beside the description; what keeps them from it is told and stops nothing."""
+    try:
+        drawn = _native.draw(folder / f"{folder.name}.yaml")
+    except Exception as error:  # no picture is worth an export
+        log.caution(f"no picture was drawn: {error}")
+    else:
+        log.note(f"drawn: {', '.join(path.name for path in drawn)}")
+
+
 def _write_empty(recording: Recording) -> None:
     made = recording.folder / f".{recording.name}.yaml"
     made.write_text(describe.empty_description(), encoding="utf-8")
@@ -360,7 +370,8 @@ def _write_beside(outcome: _Outcome, draft: str, initial: dict[str, torch.Tensor
         fresh = Path(made) / folder.name
         _write_into(fresh, outcome, draft, initial)
         description = f"{folder.name}.yaml"
-        (folder / description).unlink(missing_ok=True)
+        for old in (description, f"{folder.name}.svg", f"{folder.name}.png"):
+            (folder / old).unlink(missing_ok=True)
         files = [path.relative_to(fresh) for path in fresh.rglob("*") if path.is_file()]
         for path in sorted(files, key=lambda path: str(path) == description):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)

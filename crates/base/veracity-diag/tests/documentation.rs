@@ -21,6 +21,7 @@ const SUBJECTS: [(&str, &str); 15] = [
     ("VER12", "Drift"),
     ("VER13", "Transforming"),
     ("VER14", "Robots"),
+    ("VER14", "Pictures"),
 ];
 
 fn page() -> String {

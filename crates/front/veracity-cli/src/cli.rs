@@ -80,6 +80,7 @@ pub(crate) enum Format {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Inspect(InspectArgs),
+    Draw(DrawArgs),
     Verify(VerifyArgs),
     // Parsed once in a process, so that its size does not matter; on the heap because clippy asks.
     Check(Box<CheckArgs>),
@@ -111,6 +112,46 @@ Examples:
 pub(crate) struct InspectArgs {
     /// The bundle's YAML file, or the folder that holds it
     pub(crate) bundle: PathBuf,
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// Draw a bundle: nodes with their ports, what goes where, and what comes back a tick later
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Without --output an SVG and a PNG are written beside the bundle's YAML file. A
+verdict is shown where the bundle holds a proof that is about it as it is.
+
+Examples:
+  veracity draw policy/
+  veracity draw policy/ -o docs/policy.svg")]
+pub(crate) struct DrawArgs {
+    /// The bundle's YAML file, or the folder that holds it
+    pub(crate) bundle: PathBuf,
+    /// Where to write one picture, `.svg` or `.png`
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// Refuse everything about a bundle that can be refused without running a model
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Exits with 0 when the bundle is sound, 1 when it is refused, 2 when there is no
+bundle.
+
+Examples:
+  veracity verify policy/
+  veracity verify policy/ --strict --format json")]
+pub(crate) struct VerifyArgs {
+    /// The bundle's YAML file, or the folder that holds it
+    pub(crate) bundle: PathBuf,
+    /// Refuse for warnings too
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// For people or for programs
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

@@ -7,6 +7,7 @@ mod check;
 mod compare;
 mod completions;
 mod diff;
+mod draw;
 mod drift;
 mod feed;
 mod inspect;
@@ -29,6 +30,7 @@ use crate::outcome::{Failure, Outcome};
 pub(crate) fn execute(command: &Command, context: &Context) -> Result<Outcome, Failure> {
     match command {
         Command::Inspect(arguments) => inspect::execute(arguments, context),
+        Command::Draw(arguments) => draw::execute(arguments, context),
         Command::Verify(arguments) => verify::execute(arguments, context),
         Command::Check(arguments) => check::execute(arguments, context),
         Command::Diff(arguments) => diff::execute(arguments, context),

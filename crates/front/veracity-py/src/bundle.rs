@@ -48,6 +48,13 @@ pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     py.detach(look).or_raise(py)
 }
 
+/// Draws a bundle beside its YAML file; returns the pictures.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+pub(crate) fn draw(py: Python<'_>, path: PathBuf) -> PyResult<Vec<PathBuf>> {
+    py.detach(|| veracity::draw_beside(&Bundle::open(&path)?)).or_raise(py)
+}
+
 /// Writes samples into a safetensors file that need not outlive a crash: for each name the values
 /// of one port, of one dtype and shape, along a new first axis. Values are written from where they
 /// are; no more than one is ever copied, and only when it is on a GPU.

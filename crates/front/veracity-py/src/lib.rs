@@ -32,6 +32,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<recorder::Operation>()?;
     module.add_class::<recorder::Recorder>()?;
     module.add_function(wrap_pyfunction!(bundle::inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(bundle::draw, module)?)?;
     module.add_function(wrap_pyfunction!(drift::rerun, module)?)?;
     module.add_function(wrap_pyfunction!(bundle::write_samples, module)?)?;
     module.add_function(wrap_pyfunction!(proof::check, module)?)?;

@@ -97,18 +97,14 @@ fn cuts(widths: &[i32], crossing: &[i32], bands: usize) -> Vec<usize> {
         .map(|to| (if to == 0 { f64::INFINITY } else { cost(0, to) }, vec![]))
         .collect();
     for _ in 1..bands {
-        let mut next = vec![(f64::INFINITY, Vec::new()); columns + 1];
-        for to in 1..=columns {
-            for from in 1..to {
-                let sum = best[from].0 + cost(from, to);
-                if sum < next[to].0 {
-                    let mut path = best[from].1.clone();
-                    path.push(from);
-                    next[to] = (sum, path);
-                }
-            }
-        }
-        best = next;
+        let next = (0..=columns).map(|to| {
+            let sums = (1..to).map(|from| (best[from].0 + cost(from, to), from));
+            let least = sums.min_by(|a, b| a.0.total_cmp(&b.0));
+            least.map_or((f64::INFINITY, Vec::new()), |(sum, from)| {
+                (sum, best[from].1.iter().copied().chain([from]).collect())
+            })
+        });
+        best = next.collect();
     }
     best.pop().map(|(_, path)| path).unwrap_or_default()
 }

@@ -96,7 +96,7 @@ impl Channels {
         let mut columns = Vec::new();
         for shaft in 0..=widths.len() {
             let here: Vec<(&Shaft, &Span)> = (wanted.spans.iter())
-                .filter(|(key, _)| key.band == band && key.shaft == shaft)
+                .filter(|(key, _)| key.band == band && key.number == shaft)
                 .collect();
             let spans: Vec<&Span> = here.iter().map(|(_, span)| *span).collect();
             let (tracks, many) = assign(&spans);
@@ -211,11 +211,10 @@ impl Channels {
         match path {
             Path::Through { shafts, heights } => {
                 let mut y = start.1;
-                for (index, shaft) in shafts.iter().enumerate() {
-                    let next = heights.get(index).map_or(end.1, |height| self.at(shaft, *height));
-                    points.push((self.shafts[shaft], y));
-                    points.extend(self.to_the_right(shaft, next));
-                    y = next;
+                for (index, one) in shafts.iter().enumerate() {
+                    points.push((self.shafts[one], y));
+                    y = heights.get(index).map_or(end.1, |height| self.at(one, *height));
+                    points.extend(self.to_the_right(one, y));
                 }
             }
             Path::Loop { out, back, height } => {
@@ -251,7 +250,7 @@ impl Channels {
         match self.dodges.get(&(*shaft, y - self.bands[shaft.band])) {
             None => vec![(x, y)],
             Some(by) => {
-                let back = self.columns[shaft.band][shaft.shaft] - STEP;
+                let back = self.columns[shaft.band][shaft.number] - STEP;
                 vec![(x, y + by), (back, y + by), (back, y)]
             }
         }

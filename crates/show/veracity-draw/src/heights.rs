@@ -31,14 +31,22 @@ pub(crate) fn heights(band: &Band, height_of: impl Fn(usize) -> i32) -> Vec<i32>
     for round in 0..ROUNDS {
         let is_last = round + 1 == ROUNDS;
         for column in 0..count {
-            placer.place(&mut tops, column, true, is_last);
+            placer.place(&mut tops, column, if is_last { Look::Both } else { Look::Left });
         }
         for column in (0..count).rev() {
-            placer.place(&mut tops, column, is_last, true);
+            placer.place(&mut tops, column, if is_last { Look::Both } else { Look::Right });
         }
     }
     let top = tops.iter().copied().min().unwrap_or(0);
     tops.iter().map(|y| y - top).collect()
+}
+
+/// Which neighbours count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Left,
+    Right,
+    Both,
 }
 
 struct Placer<'b> {
@@ -82,11 +90,11 @@ impl Placer<'_> {
     }
 
     /// Moves the items of a column to where lines to the columns beside it are straight.
-    fn place(&self, tops: &mut [i32], column: usize, by_left: bool, by_right: bool) {
+    fn place(&self, tops: &mut [i32], column: usize, look: Look) {
         let items = &self.band.columns[column];
         let offsets = self.offsets(items);
         let wishes = items.iter().zip(&offsets).map(|(item, offset)| {
-            let mut wishes = self.wishes(tops, column, *item, by_left, by_right);
+            let mut wishes = self.wishes(tops, column, *item, look);
             if wishes.is_empty() {
                 wishes.push((tops[*item], 1));
             }
@@ -100,22 +108,15 @@ impl Placer<'_> {
     }
 
     /// Where an item would have straight lines, and how much that matters.
-    fn wishes(
-        &self,
-        tops: &[i32],
-        column: usize,
-        item: usize,
-        by_left: bool,
-        by_right: bool,
-    ) -> Vec<(i32, i32)> {
+    fn wishes(&self, tops: &[i32], column: usize, item: usize, look: Look) -> Vec<(i32, i32)> {
         let mut wishes = Vec::new();
-        if by_left && column > 0 {
+        if look != Look::Right && column > 0 {
             for joint in self.band.joints[column - 1].iter().filter(|joint| joint.right == item) {
                 let y = tops[joint.left] + joint.left_y - joint.right_y;
                 wishes.push((y, self.weight(joint)));
             }
         }
-        if by_right {
+        if look != Look::Left {
             for joint in self.band.joints[column].iter().filter(|joint| joint.left == item) {
                 let y = tops[joint.right] + joint.right_y - joint.left_y;
                 wishes.push((y, self.weight(joint)));

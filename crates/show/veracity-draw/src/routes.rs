@@ -30,7 +30,7 @@ pub(crate) enum Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shaft {
     pub(crate) band: usize,
-    pub(crate) shaft: usize,
+    pub(crate) number: usize,
     pub(crate) net: usize,
     pub(crate) way: Way,
 }
@@ -67,8 +67,8 @@ impl Stand<'_> {
     /// The path of an edge; `loops` numbers the nets that lead from a node to itself.
     pub(crate) fn path(&self, wire: &Wire, loops: &Loops) -> Path {
         let (net, from, to) = (wire.net, self.seats[&wire.from.0], self.seats[&wire.to.0]);
-        let out = |way| Shaft { band: from.0, shaft: from.1 + 1, net, way };
-        let back = |way| Shaft { band: to.0, shaft: to.1, net, way };
+        let out = |way| Shaft { band: from.0, number: from.1 + 1, net, way };
+        let back = |way| Shaft { band: to.0, number: to.1, net, way };
         if wire.from.0 == wire.to.0 {
             let slot = crate::boxes::count(loops.slot(wire.from.0, net));
             let bottom = self.tops[from.0][from.2] + self.heights[wire.from.0];
@@ -76,7 +76,7 @@ impl Stand<'_> {
             return Path::Loop { out: out(Way::Out), back: back(Way::In), height };
         }
         if !wire.is_feedback && from.0 == to.0 {
-            let shafts = (from.1 + 1..=to.1).map(|shaft| Shaft { shaft, ..out(Way::Through) });
+            let shafts = (from.1 + 1..=to.1).map(|number| Shaft { number, ..out(Way::Through) });
             let heights = (from.1 + 1..to.1).map(|column| {
                 let item = self.bands[from.0].passes[&(net, column)];
                 self.tops[from.0][item]

@@ -36,7 +36,7 @@ pub fn svg(layout: &Layout) -> String {
 
 pub(crate) fn document(layout: &Layout, reader: Reader) -> String {
     let Layout { width, height, .. } = layout;
-    let name = layout.titles.first().map(|title| full(title)).unwrap_or_default();
+    let name = layout.titles.first().map(full).unwrap_or_default();
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" role=\"img\">\n<title>{}</title>\n<style>\n{}</style>\n\

@@ -110,14 +110,14 @@ fn cost(a: &Span, b: &Span) -> usize {
 fn sift(order: &mut Vec<usize>, costs: &[Vec<usize>]) {
     for _ in 0..4 {
         let mut changed = false;
-        for one in 0..costs.len() {
+        for (one, beside) in costs.iter().enumerate() {
             let Some(from) = order.iter().position(|other| *other == one) else { continue };
             order.remove(from);
             // At the far left: it is left of all others.
-            let mut sum: usize = order.iter().map(|other| costs[one][*other]).sum();
+            let mut sum: usize = order.iter().map(|other| beside[*other]).sum();
             let mut sums = vec![sum];
             for other in order.iter() {
-                sum = sum + costs[*other][one] - costs[one][*other];
+                sum = sum + costs[*other][one] - beside[*other];
                 sums.push(sum);
             }
             let best = sums.iter().copied().min().unwrap_or(0);

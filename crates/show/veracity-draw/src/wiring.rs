@@ -47,13 +47,13 @@ pub(crate) fn wiring(pipeline: &Pipeline) -> Result<Wiring> {
         return Err(Diagnostic::error(codes::PICTURE_TOO_LARGE, message).into());
     }
     let ports = Ports::of(pipeline)?;
-    let mut nets = BTreeMap::new();
+    let mut numbers = BTreeMap::new();
     let mut wires = Vec::new();
     for edge in &pipeline.edges {
         let from = ports.find(&edge.source, Side::Output)?;
         let to = ports.find(&edge.target, Side::Input)?;
-        let next = nets.len();
-        let net = *nets.entry((from, edge.delay)).or_insert(next);
+        let known = numbers.len();
+        let net = *numbers.entry((from, edge.delay)).or_insert(known);
         wires.push(Wire { from, to, is_feedback: edge.is_feedback(), net });
     }
     let mut open = BTreeSet::new();

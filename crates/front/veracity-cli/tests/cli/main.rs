@@ -11,6 +11,7 @@ mod check_files;
 mod check_refused;
 mod compare;
 mod diff;
+mod draw;
 mod drift;
 mod inspect;
 mod parity;

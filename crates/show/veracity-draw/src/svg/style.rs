@@ -1,5 +1,7 @@
 //! Colours and letters.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -106,12 +108,13 @@ fn colours(colours: &Colours) -> String {
         ("input", colours.input),
         ("output", colours.output),
     ] {
-        sheet += &format!(".{class} .line{{stroke:{colour}}}\n.{class} .head{{fill:{colour}}}\n");
+        let _ =
+            writeln!(sheet, ".{class} .line{{stroke:{colour}}}\n.{class} .head{{fill:{colour}}}");
     }
     for (class, colour) in
         [("proved", colours.proved), ("disproved", colours.disproved), ("open", colours.open)]
     {
-        sheet += &format!(".{class} circle{{fill:{colour}}}\n");
+        let _ = writeln!(sheet, ".{class} circle{{fill:{colour}}}");
     }
     sheet
 }

@@ -4,6 +4,8 @@
 mod geometry;
 mod pictures;
 mod pipelines;
+#[cfg(feature = "png")]
+mod pixels;
 mod properties;
 mod refused;
 mod structure;
