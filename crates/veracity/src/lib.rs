@@ -14,16 +14,16 @@ mod inspect;
 mod picture;
 pub mod proof;
 pub mod reports;
-pub mod transform;
 mod robot;
+pub mod transform;
 pub mod two;
 mod verify;
 
 pub use draft::{BundleDraft, Extra, NodeDraft, PortDraft, strangers};
 pub use engines::{EngineChoice, EngineSearch, Engines};
 pub use inspect::{Inspection, ModelFacts, inspect};
-pub use robot::{RobotCheck, RobotOptions, check_robot};
 pub use picture::{Picture, draw_beside, picture};
+pub use robot::{RobotCheck, RobotOptions, check_robot};
 pub use veracity_diag::{
     Code, Diagnostic, Place, Refusal, Reporter, Result, Severity, Snippet, codes,
 };

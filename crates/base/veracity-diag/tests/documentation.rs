@@ -20,8 +20,7 @@ const SUBJECTS: [(&str, &str); 15] = [
     ("VER11", "Proving"),
     ("VER12", "Drift"),
     ("VER13", "Transforming"),
-    ("VER14", "Robots"),
-    ("VER14", "Pictures"),
+    ("VER14", "Pictures and robots"),
 ];
 
 fn page() -> String {

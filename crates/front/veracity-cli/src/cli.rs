@@ -137,26 +137,6 @@ pub(crate) struct DrawArgs {
     pub(crate) format: Format,
 }
 
-/// Refuse everything about a bundle that can be refused without running a model
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Exits with 0 when the bundle is sound, 1 when it is refused, 2 when there is no
-bundle.
-
-Examples:
-  veracity verify policy/
-  veracity verify policy/ --strict --format json")]
-pub(crate) struct VerifyArgs {
-    /// The bundle's YAML file, or the folder that holds it
-    pub(crate) bundle: PathBuf,
-    /// Refuse for warnings too
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// For people or for programs
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
-}
-
 /// Step a bundle through an episode and say how long the steps took
 #[derive(Args, Debug)]
 #[command(after_help = "\

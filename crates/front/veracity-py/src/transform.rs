@@ -140,7 +140,8 @@ fn transform(
     let word = |what: &str, given: &str| invalid(format!("{given:?} is not a value of `{what}`"));
     let validation =
         Validation::from_name(validate).ok_or_else(|| word("validate", validate)).or_raise(py)?;
-    let on_fail = OnFail::from_name(on_fail).ok_or_else(|| word("on_fail", on_fail)).or_raise(py)?;
+    let on_fail =
+        OnFail::from_name(on_fail).ok_or_else(|| word("on_fail", on_fail)).or_raise(py)?;
     let check = checked_on(py, &inputs, seed, dims, threads)?;
     let check = CheckOptions { validation, on_fail, ..check };
     let log = LogOptions { provenance };
@@ -170,9 +171,8 @@ fn transform_bisect(
     let check = checked_on(py, &inputs, seed, dims, threads)?;
     let options = TransformOptions { passes, check, ..TransformOptions::default() };
     let engines = engines(py, engine, site_packages)?;
-    let found = py
-        .detach(|| bisect_model(&original, &options, &engines, repro.as_deref()))
-        .or_raise(py)?;
+    let found =
+        py.detach(|| bisect_model(&original, &options, &engines, repro.as_deref())).or_raise(py)?;
     found.as_ref().map(to_json).transpose().or_raise(py)
 }
 
