@@ -43,6 +43,7 @@ mod share_computations;
 mod share_constants;
 mod support;
 mod transpose_to_reshape;
+mod unsqueeze_after_transpose;
 mod witnesses;
 
 pub use cast_like::ResolveCastLike;
@@ -76,6 +77,7 @@ pub use reshape_before_transpose::ReshapeBeforeTranspose;
 pub use share_computations::ShareComputations;
 pub use share_constants::ShareConstants;
 pub use transpose_to_reshape::TransposeToReshape;
+pub use unsqueeze_after_transpose::UnsqueezeAfterTranspose;
 
 use crate::Pass;
 
@@ -90,6 +92,7 @@ pub fn standard() -> Vec<Box<dyn Pass>> {
         Box::new(FoldShapes),
         Box::new(FoldConstants::default()),
         Box::new(MergeTransposes),
+        Box::new(UnsqueezeAfterTranspose),
         Box::new(TransposeToReshape),
         Box::new(ReshapeBeforeTranspose),
         Box::new(MergeSqueezes),

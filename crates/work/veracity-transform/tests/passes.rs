@@ -67,3 +67,5 @@ mod share_computations;
 mod share_constants;
 #[path = "passes/transpose_to_reshape.rs"]
 mod transpose_to_reshape;
+#[path = "passes/unsqueeze_after_transpose.rs"]
+mod unsqueeze_after_transpose;

@@ -8,6 +8,7 @@
 use veracity_onnx::{Node, NodeId, Patch};
 
 use super::support::{Match, integer_weight, passed_over, size};
+use super::witnesses::witnesses;
 use crate::{Class, Found, Pass, View};
 
 /// Merges changes of shape that follow each other.
@@ -59,7 +60,14 @@ fn with_the_one_before(view: &View<'_>, id: NodeId, node: &Node) -> Match {
     for (key, text) in node.metadata() {
         reshape = reshape.with_metadata(key, text);
     }
-    Ok(Some(patch.weight(name, integer_weight(&shape)?).change(id, reshape)))
+    let mut patch = patch.weight(name, integer_weight(&shape)?).change(id, reshape);
+    // A shape that is computed is known because of what computes it.
+    for told in [node, inner].into_iter().filter_map(|node| node.input(1)) {
+        patch.context.extend(witnesses(view, told));
+    }
+    patch.context.sort_unstable();
+    patch.context.dedup();
+    Ok(Some(patch))
 }
 
 fn squeezes(node: &Node) -> bool {
