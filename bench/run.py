@@ -17,6 +17,7 @@ import parity
 import proof
 import tensors
 import tracing
+import transform
 from table import Row, render
 
 
@@ -32,6 +33,7 @@ def main() -> int:
             ("tracing and exporting against LEAPP", tracing.measure),
             ("proving against LEAPP and against bare running", proof.measure),
             ("parity of every operator against its peers", parity.measure),
+            ("transforming models against four optimisers", transform.measure),
         ):
             print(f"measuring: {title}", file=sys.stderr, flush=True)
             rows += measure(folder)
