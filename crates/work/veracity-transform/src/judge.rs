@@ -9,6 +9,7 @@
 mod adverse;
 mod checker;
 mod comparer;
+mod crop;
 mod inputs;
 mod local;
 mod options;

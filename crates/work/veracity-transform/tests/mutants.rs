@@ -144,6 +144,24 @@ fn wrong_rewrites_are_rejected() {
     assert!(missed.is_empty(), "{} are missed:\n{}", missed.len(), missed.join("\n"));
 }
 
+#[test]
+fn a_corner_of_a_large_picture_shows_what_is_wrong_with_numbers() {
+    let model = conv_bn(Bn { bias: true, places: 20, ..Bn::plain() });
+    let right = |view: &View<'_>, found: &mut Found| fold(view, found, Fold::RIGHT);
+    let wrong = |view: &View<'_>, found: &mut Found| {
+        fold(view, found, Fold { scale_bias: false, ..Fold::RIGHT });
+    };
+    for (find, verdict) in
+        [(right as fn(&View<'_>, &mut Found), Verdict::Proved), (wrong, Verdict::Disproved)]
+    {
+        let (_, checks) = checked(Rewriter { name: "fold", class: Class::ExactReal, find }, &model);
+        let check = &checks.rewrites[0];
+        assert_eq!(check.verdict, verdict, "{check:?}");
+        let corners = check.sets.iter().filter(|set| set.contains("a corner")).count();
+        assert_eq!((check.sets[0].as_str(), corners), ("normal", 3), "{:?}", check.sets);
+    }
+}
+
 /// Folding what is in training mode is wrong whether or not the engine can run that mode.
 #[test]
 fn a_batch_norm_in_training_mode_is_not_proved() {

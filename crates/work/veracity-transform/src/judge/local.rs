@@ -11,6 +11,7 @@ use veracity_tensor::Tensor;
 
 use super::Checker;
 use super::adverse::Adverse;
+use super::crop::{corner, may_crop};
 use super::rules::{Demand, Outcome, ROUNDINGS, Row, compare};
 use super::run::{Failure, Job, Values};
 use super::second::{Suspect, look};
@@ -27,6 +28,8 @@ struct Set {
     name: String,
     /// The set of inputs that leads to them, when they are real.
     real: Option<usize>,
+    /// What they are when they are made up, and whether they are corners of pictures.
+    made: Option<(Adverse, bool)>,
     values: Values,
 }
 
@@ -143,7 +146,6 @@ impl<'c, 'e> Local<'c, 'e> {
         for (at, case) in cases.iter().enumerate() {
             let set = &sets[case.set];
             let tally = &mut tallies[case.number];
-            tally.ran_on(&set.name);
             let (was, is) = match (&before[at], &after[at]) {
                 (Ok(was), Ok(is)) => (was, is),
                 (Err(failure), _) => {
@@ -155,6 +157,7 @@ impl<'c, 'e> Local<'c, 'e> {
                     continue;
                 }
             };
+            tally.ran_on(&set.name);
             let wanted = &wanted[case.number];
             let demand = self.demand(rewrites[case.number].class, set.real.is_some());
             for (old, new) in &case.window.outputs {
@@ -205,7 +208,12 @@ impl<'c, 'e> Local<'c, 'e> {
                 let given = windows.iter().flat_map(|window| &window.given);
                 let found = given
                     .filter_map(|name| Some((name.clone(), store.values(set).get(name)?.clone())));
-                Set { name: store.name(set).to_owned(), real: Some(set), values: found.collect() }
+                Set {
+                    name: store.name(set).to_owned(),
+                    real: Some(set),
+                    made: None,
+                    values: found.collect(),
+                }
             })
             .collect();
         let Some(real) = sets.first().map(|set| set.values.clone()) else { return sets };
@@ -214,19 +222,34 @@ impl<'c, 'e> Local<'c, 'e> {
             .flat_map(|rewrite| Adverse::for_class(rewrite.class))
             .copied()
             .collect();
-        for kind in kinds {
-            let applies = |(window, rewrite): &(&Window, &&Rewrite)| {
-                window.is_closed && Adverse::for_class(rewrite.class).contains(&kind)
+        let crops: Vec<bool> = windows.iter().map(|window| may_crop(window, &real)).collect();
+        for (kind, is_corner) in kinds.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+            let applies = |((window, rewrite), crop): &((&Window, &&Rewrite), &bool)| {
+                let meant = Adverse::for_class(rewrite.class).contains(&kind);
+                window.is_closed && meant && **crop == is_corner
             };
-            let names = windows.iter().zip(rewrites).filter(applies);
-            let names: BTreeSet<&String> = names.flat_map(|(window, _)| &window.given).collect();
+            let names = windows.iter().zip(rewrites).zip(&crops).filter(applies);
+            let names: BTreeSet<&String> =
+                names.flat_map(|((window, _), _)| &window.given).collect();
+            if names.is_empty() {
+                continue;
+            }
             let seed = self.checker.options.inputs.seed;
             let values = names.into_iter().filter_map(|name| {
-                let like = kind.like(real.get(name)?, name, seed);
+                let value = real.get(name)?;
+                let like = match corner(value).filter(|_| is_corner) {
+                    Some(corner) => kind.like(&corner, name, seed),
+                    None => kind.like(value, name, seed),
+                };
                 Some((name.clone(), Arc::new(like)))
             });
-            let name = kind.name().to_owned();
-            sets.push(Set { name, real: None, values: values.collect() });
+            let name = if is_corner {
+                format!("{}, a corner", kind.name())
+            } else {
+                kind.name().to_owned()
+            };
+            let made = Some((kind, is_corner));
+            sets.push(Set { name, real: None, made, values: values.collect() });
         }
         sets
     }
@@ -247,6 +270,7 @@ impl<'c, 'e> Local<'c, 'e> {
             }
             let is_known = self.is_untouched(window);
             let class = rewrites[number].class;
+            let crops = sets.first().is_some_and(|real| may_crop(window, &real.values));
             let has_floats = |set: &Set| {
                 let mut found = window.given.iter().filter_map(|name| set.values.get(name));
                 found.any(|value| value.dtype().is_float())
@@ -261,7 +285,9 @@ impl<'c, 'e> Local<'c, 'e> {
                     Some(_) => !window.given.is_empty(),
                     None => {
                         let kinds = Adverse::for_class(class);
-                        let meant = kinds.iter().any(|kind| kind.name() == held.name);
+                        let meant = held.made.is_some_and(|(kind, is_corner)| {
+                            kinds.contains(&kind) && is_corner == crops
+                        });
                         window.is_closed && meant && there && has_floats(held)
                     }
                 };

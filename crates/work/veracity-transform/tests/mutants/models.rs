@@ -51,16 +51,19 @@ pub(crate) struct Bn {
     pub(crate) bias: bool,
     pub(crate) affine: bool,
     pub(crate) training: bool,
+    /// Places along both axes of the picture.
+    pub(crate) places: usize,
 }
 
 impl Bn {
     pub(crate) fn plain() -> Self {
-        Self { bias: false, affine: true, training: false }
+        Self { bias: false, affine: true, training: false, places: 6 }
     }
 }
 
 fn conv(bn: Bn) -> GraphBuilder {
-    let builder = start(&[1, 3, 6, 6]).initializer("w", &numbers(&[4, 3, 3, 3], 1, false));
+    let builder =
+        start(&[1, 3, bn.places, bn.places]).initializer("w", &numbers(&[4, 3, 3, 3], 1, false));
     let builder = batch_norm(builder, bn);
     if bn.bias {
         let builder = builder.initializer("b", &numbers(&[4], 7, false));
@@ -96,7 +99,8 @@ fn norm(bn: Bn) -> Node {
 }
 
 pub(crate) fn conv_bn(bn: Bn) -> Model {
-    end(conv(bn).node(norm(bn)), &[1, 4, 4, 4])
+    let places = bn.places - 2;
+    end(conv(bn).node(norm(bn)), &[1, 4, places, places])
 }
 
 /// A convolution whose result is read beside its batch norm.
