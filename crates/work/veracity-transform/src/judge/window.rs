@@ -140,6 +140,14 @@ impl Cut<'_> {
         };
         let given = self.gone.values().flat_map(Node::outputs).filter(|name| !name.is_empty());
         let given = given.filter(is_there);
+        // What nothing gives any more, nothing reads any more: a patch that leaves a reader behind
+        // is refused. Its readers went with another rewrite of this sweep.
+        let still_there = |name: &&String| {
+            self.weights.contains_key(name.as_str())
+                || self.came.iter().any(|node| node.outputs().contains(name))
+        };
+        let given = self.gone.values().flat_map(Node::outputs).filter(|name| !name.is_empty());
+        let given = given.filter(still_there);
         let names: BTreeSet<&String> =
             given.chain(replaced.iter().map(|(old, _)| old)).filter(read).collect();
         let now = |name: &String| {
