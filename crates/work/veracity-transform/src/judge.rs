@@ -17,6 +17,7 @@ mod random;
 mod rules;
 mod run;
 mod second;
+mod sets;
 mod show;
 mod store;
 mod tally;

@@ -1,0 +1,157 @@
+//! Which window is run on which values.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use veracity_onnx::Node;
+
+use super::adverse::Adverse;
+use super::crop::{corner, may_crop};
+use super::local::Local;
+use super::run::Values;
+use super::tally::Tally;
+use super::window::Window;
+use crate::Rewrite;
+
+/// Values that windows are run on.
+pub(super) struct Set {
+    pub(super) name: String,
+    /// The set of inputs that leads to them, when they are real.
+    pub(super) real: Option<usize>,
+    /// What they are when they are made up, and whether they are corners of pictures.
+    pub(super) made: Option<(Adverse, bool)>,
+    pub(super) values: Values,
+}
+
+/// One window on one set of values.
+pub(super) struct Case<'w> {
+    pub(super) number: usize,
+    pub(super) set: usize,
+    pub(super) window: &'w Window,
+    /// Whether what was there before is known from running the original.
+    pub(super) is_known: bool,
+}
+
+impl Local<'_, '_> {
+    /// The values of each set of inputs, and unpleasant ones in their place.
+    pub(super) fn sets(&self, windows: &[Window], rewrites: &[&Rewrite]) -> Vec<Set> {
+        let store = &self.checker.store;
+        let mut sets: Vec<Set> = (0..store.len())
+            .map(|set| {
+                let given = windows.iter().flat_map(|window| &window.given);
+                let found = given
+                    .filter_map(|name| Some((name.clone(), store.values(set).get(name)?.clone())));
+                Set {
+                    name: store.name(set).to_owned(),
+                    real: Some(set),
+                    made: None,
+                    values: found.collect(),
+                }
+            })
+            .collect();
+        let Some(real) = sets.first().map(|set| set.values.clone()) else { return sets };
+        let kinds: BTreeSet<Adverse> = rewrites
+            .iter()
+            .flat_map(|rewrite| Adverse::for_class(rewrite.class))
+            .copied()
+            .collect();
+        let crops: Vec<bool> = windows.iter().map(|window| may_crop(window, &real)).collect();
+        for (kind, is_corner) in kinds.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+            let applies = |((window, rewrite), crop): &((&Window, &&Rewrite), &bool)| {
+                let meant = Adverse::for_class(rewrite.class).contains(&kind);
+                window.is_closed && meant && **crop == is_corner
+            };
+            let names = windows.iter().zip(rewrites).zip(&crops).filter(applies);
+            let names: BTreeSet<&String> =
+                names.flat_map(|((window, _), _)| &window.given).collect();
+            if names.is_empty() {
+                continue;
+            }
+            let seed = self.checker.options.inputs.seed;
+            let values = names.into_iter().filter_map(|name| {
+                let value = real.get(name)?;
+                let like = match corner(value).filter(|_| is_corner) {
+                    Some(corner) => kind.like(&corner, name, seed),
+                    None => kind.like(value, name, seed),
+                };
+                Some((name.clone(), Arc::new(like)))
+            });
+            let name = if is_corner {
+                format!("{}, a corner", kind.name())
+            } else {
+                kind.name().to_owned()
+            };
+            let made = Some((kind, is_corner));
+            sets.push(Set { name, real: None, made, values: values.collect() });
+        }
+        sets
+    }
+
+    /// Which window is run on which values.
+    pub(super) fn cases<'w>(
+        &self,
+        windows: &'w [Window],
+        rewrites: &[&Rewrite],
+        sets: &[Set],
+        tallies: &mut [Tally],
+    ) -> Vec<Case<'w>> {
+        let mut cases = Vec::new();
+        for (number, window) in windows.iter().enumerate() {
+            if window.is_structural() {
+                tallies[number].structural();
+                continue;
+            }
+            let is_known = self.is_untouched(window);
+            let class = rewrites[number].class;
+            let crops = sets.first().is_some_and(|real| may_crop(window, &real.values));
+            let has_floats = |set: &Set| {
+                let mut found = window.given.iter().filter_map(|name| set.values.get(name));
+                found.any(|value| value.dtype().is_float())
+            };
+            if sets.is_empty() && !window.given.is_empty() {
+                tallies[number].unreachable("the model could not be given inputs");
+            }
+            for (set, held) in sets.iter().enumerate() {
+                let there = window.given.iter().all(|name| held.values.contains_key(name));
+                let applies = match held.real {
+                    Some(0) => true,
+                    Some(_) => !window.given.is_empty(),
+                    None => {
+                        let kinds = Adverse::for_class(class);
+                        let meant = held.made.is_some_and(|(kind, is_corner)| {
+                            kinds.contains(&kind) && is_corner == crops
+                        });
+                        window.is_closed && meant && there && has_floats(held)
+                    }
+                };
+                if applies && there {
+                    let is_known = is_known && self.knows(held, window);
+                    cases.push(Case { number, set, window, is_known });
+                } else if let Some(real) = held.real.filter(|_| applies) {
+                    tallies[number].unreachable(self.checker.store.problem(real));
+                }
+            }
+        }
+        cases
+    }
+
+    fn knows(&self, set: &Set, window: &Window) -> bool {
+        let values = set.real.map(|real| self.checker.store.values(real));
+        values.is_some_and(|values| {
+            window
+                .outputs
+                .iter()
+                .all(|(old, _)| values.contains_key(old) || window.before.weights.contains_key(old))
+        })
+    }
+
+    /// Whether what was there is what the original has: its values are known then.
+    pub(super) fn is_untouched(&self, window: &Window) -> bool {
+        let same = |node: &Node| {
+            let name = node.outputs().iter().find(|name| !name.is_empty());
+            let there = name.and_then(|name| self.checker.original.producer(name));
+            there.is_some_and(|(_, original)| original == node)
+        };
+        !window.given.is_empty() && window.before.nodes.iter().all(same)
+    }
+}
