@@ -48,8 +48,7 @@ fn one_file_of_the_kind_that_its_ending_says() {
     ----- stderr -----
     error[VER1404]: the ending of the file names no kind of picture
      --> one.gif
-
-    hint: let it end in `.svg` or `.png`
+      = hint: let it end in `.svg` or `.png`
     ");
 }
 
