@@ -3,8 +3,7 @@
 //! A number is never reused and never changes its meaning: people put them into scripts. The
 //! hundreds name the subject: 0 files, 1 YAML, 2 containment and hashes, 3 bundle contract,
 //! 4 tensor data, 5 ONNX files, 6 engines, 7 running, 8 comparing, 9 tracing, 10 exporting, 11 proving,
-//! 12 drift, 13 transforming, 14 robots.
-//! 12 drift, 14 pictures.
+//! 12 drift, 13 transforming, 14 pictures, robots and pages.
 
 use std::fmt;
 
@@ -292,6 +291,7 @@ codes! {
     1422 VALUES_DIFFER "recorded values of robot and bundle do not agree in any order";
     1423 CONTRACT_UNCHECKED "something was not compared with the robot, as one side does not say it";
     1424 REORDER_MISFIT "a reordering map cannot be read, or does not fit the bundle";
+    1425 RESULTS_UNKNOWN "the file holds no results that a page can be made of";
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ const SUBJECTS: [(&str, &str); 15] = [
     ("VER11", "Proving"),
     ("VER12", "Drift"),
     ("VER13", "Transforming"),
-    ("VER14", "Pictures and robots"),
+    ("VER14", "Pictures, robots and pages"),
 ];
 
 fn page() -> String {

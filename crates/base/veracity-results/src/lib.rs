@@ -11,6 +11,7 @@ mod drift_groups;
 mod measurement;
 mod model_diff;
 mod number;
+mod over_time;
 mod pipeline;
 mod proof;
 mod repro;
@@ -35,6 +36,7 @@ pub use measurement::{
 pub use model_diff::{
     MODEL_DIFF_SCHEMA_VERSION, ModelDiff, NodeDifference, WeightDifference, WeightOutline,
 };
+pub use over_time::{ErrorOverTime, MOST_PIECES};
 pub use pipeline::{Pipeline, PipelineEdge, PipelineNode, PipelinePort, PortName};
 pub use proof::{
     Basis, Divergence, Environment, InputCoverage, ModelSubject, NodeProof, Origin,

@@ -53,6 +53,22 @@ pub(crate) mod optional {
     }
 }
 
+/// Many of them.
+pub(crate) mod list {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct One(#[serde(with = "super")] f64);
+
+    pub(crate) fn serialize<S: Serializer>(values: &[f64], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(values.iter().map(|value| One(*value)))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+        Ok(Vec::<One>::deserialize(from)?.into_iter().map(|one| one.0).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use veracity_diag::Diagnostic;
 
-use crate::{Coverage, Measurement, Tolerance, Verdict};
+use crate::{Coverage, ErrorOverTime, Measurement, Tolerance, Verdict};
 
 /// Version of the JSON of a [`Proof`]. The major part changes when old readers break.
 pub const PROOF_SCHEMA_VERSION: &str = "1.0";
@@ -282,6 +282,9 @@ pub struct RolloutPort {
     /// The first tick outside of the tolerance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_divergence: Option<usize>,
+    /// The error against time; empty in proofs of earlier versions.
+    #[serde(default, skip_serializing_if = "ErrorOverTime::is_empty")]
+    pub over_time: ErrorOverTime,
 }
 
 /// Where a bundle left the recorded episode.

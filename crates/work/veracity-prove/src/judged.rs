@@ -5,6 +5,8 @@ use veracity_diag::Diagnostic;
 use veracity_results::{Measurement, Tolerance, TolerancePolicy, Verdict};
 use veracity_tensor::{DType, TensorView};
 
+/// Largest tensor whose errors are spread out in a histogram even when it is right.
+const MAX_DETAILED_ELEMENTS: usize = 1 << 14;
 /// Largest tensor for which another order of axes is searched when it is wrong.
 const MAX_PERMUTED_ELEMENTS: usize = 1 << 20;
 
@@ -20,15 +22,18 @@ pub(crate) fn tolerance_of(policy: &TolerancePolicy, port: &str, dtype: DType) -
     if dtype.is_float() { policy.of(port) } else { Tolerance::EXACT }
 }
 
-/// Compares shape and dtype first, then values. Percentiles read the tensors again, so they are
-/// found only when somebody will want to know more.
+/// Compares shape and dtype first, then values. Percentiles read the tensors again, so those of large
+/// ones are found only when somebody will want to know more.
 pub(crate) fn judge_pair(
     reference: &TensorView<'_>,
     candidate: &TensorView<'_>,
     tolerance: Tolerance,
     equal_nan: bool,
 ) -> Judged {
-    let options = MeasureOptions::new(tolerance);
+    let mut options = MeasureOptions::new(tolerance);
+    if reference.shape().elements() <= MAX_DETAILED_ELEMENTS {
+        options = options.with_percentiles().with_ulp_histogram();
+    }
     let measurement = match measure(reference, candidate, &options) {
         Ok(measurement) => measurement,
         Err(refusal) => {

@@ -9,8 +9,8 @@
 use veracity_compare::{MeasureOptions, measure, merge};
 use veracity_diag::{Diagnostic, Place, Result, codes};
 use veracity_results::{
-    Basis, Divergence, Measurement, Role, RolloutPort, RolloutProof, Tolerance, TolerancePolicy,
-    Verdict,
+    Basis, Divergence, ErrorOverTime, Measurement, Role, RolloutPort, RolloutProof, Tolerance,
+    TolerancePolicy, Verdict,
 };
 use veracity_runtime::{EngineProvider, InputId, RunOptions, Runner, Target, Watch};
 use veracity_spec::{Bundle, Direction, PortRef, PortSpec, Spec};
@@ -86,6 +86,7 @@ struct Observed<'s> {
     candidates: Vec<u8>,
     total: Option<Measurement>,
     first_divergence: Option<usize>,
+    over_time: ErrorOverTime,
 }
 
 struct Rollout<'s> {
@@ -293,6 +294,7 @@ fn observed<'s>(
                     candidates: Vec::new(),
                     total: None,
                     first_divergence: None,
+                    over_time: ErrorOverTime::new(&ticks),
                 });
             }
         }
@@ -326,14 +328,8 @@ impl Observed<'_> {
             return Ok(());
         }
         let references = self.references(episode, start, count);
-        let together = |ticks: usize| {
-            let dims = [&[ticks], self.spec.shape.dims()].concat();
-            Shape::new(dims).expect("both tensors are in memory")
-        };
-        let options = MeasureOptions::new(self.tolerance).with_threads(1);
-        let reference = TensorView::new(self.spec.dtype, &together(count), &references)?;
-        let candidate = TensorView::new(self.spec.dtype, &together(count), &self.candidates)?;
-        let mut measured = measure(&reference, &candidate, &options)?;
+        let ticks = start..start + count;
+        let mut measured = self.measure(&references, start, ticks.clone())?;
         if let Some(worst) = &mut measured.worst {
             worst.index[0] += start;
         }
@@ -341,23 +337,42 @@ impl Observed<'_> {
             index[0] += start;
         }
         if self.first_divergence.is_none() && fails(&measured, equal_nan) {
-            let len = references.len() / count;
-            let tick =
-                references.chunks_exact(len.max(1)).zip(self.candidates.chunks_exact(len.max(1)));
-            for (offset, (reference, candidate)) in tick.enumerate() {
-                let view = |bytes| TensorView::new(self.spec.dtype, &self.spec.shape, bytes);
-                let measured = measure(&view(reference)?, &view(candidate)?, &options)?;
-                if fails(&measured, equal_nan) {
-                    self.first_divergence = Some(start + offset);
+            for tick in ticks.clone() {
+                if fails(&self.measure(&references, start, tick..tick + 1)?, equal_nan) {
+                    self.first_divergence = Some(tick);
                     break;
                 }
             }
+        }
+        let is_equal = largest(&measured) == 0.0;
+        for (piece, part) in self.over_time.cut(&ticks) {
+            let error =
+                if is_equal { 0.0 } else { largest(&self.measure(&references, start, part)?) };
+            self.over_time.add(piece, error);
         }
         match &mut self.total {
             Some(total) => merge(total, &measured),
             None => self.total = Some(measured),
         }
         Ok(())
+    }
+
+    /// How far some ticks of a chunk, which begins at `start`, are from what was recorded.
+    fn measure(
+        &self,
+        references: &[u8],
+        start: usize,
+        ticks: std::ops::Range<usize>,
+    ) -> Result<Measurement> {
+        let PortSpec { dtype, shape, .. } = self.spec;
+        let len = shape.elements() * dtype.size();
+        let bytes = (ticks.start - start) * len..(ticks.end - start) * len;
+        let dims = [&[ticks.len()], shape.dims()].concat();
+        let shape = Shape::new(dims).expect("both tensors are in memory");
+        let reference = TensorView::new(*dtype, &shape, &references[bytes.clone()])?;
+        let candidate = TensorView::new(*dtype, &shape, &self.candidates[bytes])?;
+        let options = MeasureOptions::new(self.tolerance).with_threads(1);
+        measure(&reference, &candidate, &options)
     }
 
     /// The recorded values of a chunk, one after the other.
@@ -382,8 +397,14 @@ impl Observed<'_> {
             tolerance: self.tolerance,
             measurement,
             first_divergence: self.first_divergence,
+            over_time: self.over_time,
         })
     }
+}
+
+/// The largest error, infinite where a value is finite on one side only.
+fn largest(measured: &Measurement) -> f64 {
+    if measured.non_finite.mismatching > 0 { f64::INFINITY } else { measured.max_abs }
 }
 
 fn fails(measured: &Measurement, equal_nan: bool) -> bool {

@@ -1,6 +1,6 @@
 use veracity_results::{
-    Coverage, Environment, NodeProof, NonFinite, Reference, Role, RolloutPort, RolloutProof,
-    SampleProof, SessionRecord,
+    Coverage, Environment, ErrorOverTime, NodeProof, NonFinite, Reference, Role, RolloutPort,
+    RolloutProof, SampleProof, SessionRecord,
 };
 
 use super::*;
@@ -170,6 +170,7 @@ fn the_same_port_alone_and_over_time_is_judged_twice() {
             tolerance: Tolerance::EXACT,
             measurement: measured(1.0),
             first_divergence: None,
+            over_time: ErrorOverTime::default(),
         }];
         found
     };

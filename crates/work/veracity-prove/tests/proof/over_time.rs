@@ -49,6 +49,7 @@ fn a_bundle_that_does_what_was_recorded_is_proved_with_resets() {
         let rollout = &proof.rollout;
         assert_eq!((rollout.ticks, rollout.steps, rollout.resets), (5, steps, resets), "{what}");
         assert!(rollout.ports.iter().all(|port| port.measurement.elements > 0), "{what}");
+        assert!(rollout.ports.iter().all(|port| port.over_time.max_abs == [0.0; 5]), "{what}");
     }
 }
 
@@ -85,6 +86,12 @@ fn one_fault_in_the_wiring_is_named_with_tick_and_port() {
         assert!(proof.nodes.iter().all(|node| node.verdict == Verdict::Proved), "{what}");
         let first = proof.rollout.first_divergence.clone().unwrap();
         assert_eq!((first.tick, first.port.as_str(), first.role), (tick, port, role), "{what}");
+        let named = proof.rollout.ports.iter().find(|one| one.port == port).unwrap();
+        let errors = &named.over_time.max_abs;
+        assert_eq!(errors.len(), 5, "{what}");
+        assert_eq!(errors.iter().position(|error| *error > 0.0), Some(tick), "{what}: {errors:?}");
+        let most = errors.iter().copied().fold(0.0, f64::max);
+        assert_eq!(most.to_bits(), named.measurement.max_abs.to_bits(), "{what}");
         assert_eq!(proof.verdict, Verdict::Disproved, "{what}");
         assert_eq!(proof.rollout.reasons[0].code, codes::ROLLOUT_DIVERGES, "{what}");
         assert!(!proof.advice.is_empty(), "{what}");
