@@ -6,8 +6,15 @@
 mod chart;
 mod drift;
 mod escape;
+mod facts;
+mod graph;
+mod histogram;
+mod proof;
 mod shell;
 mod table;
 mod tree;
+mod words;
 
 pub use drift::drift;
+pub use graph::{Drawing, DrawnBox, DrawnLine, DrawnText};
+pub use proof::proof;

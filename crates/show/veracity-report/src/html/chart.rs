@@ -1,4 +1,4 @@
-//! Errors against depth on a logarithmic scale.
+//! Errors against depth or time on a logarithmic scale.
 //!
 //! What is exactly zero lies on the line at the bottom, what is no number on the line at the top.
 
@@ -6,15 +6,13 @@ use std::fmt::Write as _;
 
 use super::escape::escape;
 
-const WIDTH: f64 = 1000.0;
-const HEIGHT: f64 = 330.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 40.0;
 
-/// Decades that have a label; with more of them only some have.
-const MOST_LABELS: i32 = 8;
+/// Units between two labels of decades, at least.
+const LABEL_DISTANCE: f64 = 22.0;
 
 /// How a series is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,24 +43,42 @@ pub(super) struct Point {
     pub(super) target: String,
     /// Whether it is to be seen at once.
     pub(super) is_wrong: bool,
+    /// Whether there is a point at all; always where something is wrong.
+    pub(super) is_shown: bool,
+}
+
+/// What a chart is about, and how large it is.
+pub(super) struct Frame<'t> {
+    /// What it shows; text.
+    pub(super) label: &'t str,
+    /// What goes from left to right; text.
+    pub(super) caption: &'t str,
+    /// Units from left to right. Letters take 11 of them from top to bottom.
+    pub(super) width: f64,
+    /// Units from top to bottom.
+    pub(super) height: f64,
 }
 
 /// A chart. One without points is nothing.
-pub(super) fn chart(label: &str, points: &[Point], series: &[Series]) -> String {
+pub(super) fn chart(frame: &Frame<'_>, points: &[Point], series: &[Series]) -> String {
     if points.is_empty() {
         return String::new();
     }
-    let scale = Scale::new(points.len(), series.iter().flat_map(|line| &line.values).copied());
+    let values = series.iter().flat_map(|line| &line.values).copied();
+    let scale = Scale::new(frame, points.len(), values);
     let mut html = format!(
-        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"group\" aria-label=\"{}\">\n",
-        escape(label)
+        "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"group\" aria-label=\"{}\">\n",
+        frame.width,
+        frame.height,
+        escape(frame.label)
     );
-    scale.write_grid(&mut html);
+    scale.write_grid(&mut html, frame.caption);
     for line in series {
         scale.write_line(&mut html, line);
     }
     for line in series.iter().filter(|line| line.style != Style::Bound) {
-        for (index, (point, &value)) in points.iter().zip(&line.values).enumerate() {
+        let pairs = points.iter().zip(&line.values).enumerate();
+        for (index, (point, &value)) in pairs.filter(|(_, (at, _))| at.is_shown || at.is_wrong) {
             scale.write_point(&mut html, line, index, point, value);
         }
     }
@@ -75,6 +91,8 @@ pub(super) fn chart(label: &str, points: &[Point], series: &[Series]) -> String 
 
 /// From values to places.
 struct Scale {
+    width: f64,
+    height: f64,
     count: usize,
     low: i32,
     high: i32,
@@ -82,26 +100,27 @@ struct Scale {
 
 impl Scale {
     #[expect(clippy::cast_possible_truncation, reason = "a decade between -324 and 309")]
-    fn new(count: usize, values: impl Iterator<Item = f64>) -> Self {
+    fn new(frame: &Frame<'_>, count: usize, values: impl Iterator<Item = f64>) -> Self {
+        let Frame { width, height, .. } = *frame;
         let values = values.filter(|value| value.is_finite() && *value > 0.0);
         let decades = values.map(f64::log10);
         let start = (f64::INFINITY, f64::NEG_INFINITY);
         let (low, high) = decades.fold(start, |(low, high), at| (low.min(at), high.max(at)));
         if low > high {
-            return Self { count, low: -8, high: 0 };
+            return Self { width, height, count, low: -8, high: 0 };
         }
         let (low, high) = (low.floor() as i32, high.ceil() as i32);
-        Self { count, low, high: high.max(low + 1) }
+        Self { width, height, count, low, high: high.max(low + 1) }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a place on a page")]
     fn x(&self, index: usize) -> f64 {
         let steps = self.count.saturating_sub(1).max(1) as f64;
-        LEFT + (WIDTH - LEFT - RIGHT) * index as f64 / steps
+        LEFT + (self.width - LEFT - RIGHT) * index as f64 / steps
     }
 
     fn y(&self, value: f64) -> f64 {
-        let (floor, ceiling) = (HEIGHT - BOTTOM, TOP);
+        let (floor, ceiling) = (self.height - BOTTOM, TOP);
         if value.is_nan() || value.is_infinite() {
             return ceiling - 12.0;
         }
@@ -112,9 +131,11 @@ impl Scale {
         floor - (value.log10() - f64::from(self.low)) / span * (floor - ceiling)
     }
 
-    fn write_grid(&self, html: &mut String) {
-        let step = usize::try_from((self.high - self.low) / MOST_LABELS + 1).unwrap_or(1);
-        let right = WIDTH - RIGHT;
+    fn write_grid(&self, html: &mut String, caption: &str) {
+        let fitting = ((self.height - BOTTOM - TOP) / LABEL_DISTANCE).max(1.0);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 633")]
+        let step = (f64::from(self.high - self.low) / fitting).ceil().max(1.0) as usize;
+        let right = self.width - RIGHT;
         let mut line = |y: f64, label: &str| {
             let _ = writeln!(
                 html,
@@ -132,9 +153,9 @@ impl Scale {
         let middle = f64::midpoint(LEFT, right);
         let _ = writeln!(
             html,
-            "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">depth: operators in the order \
-             in which they run</text>",
-            HEIGHT - 6.0
+            "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            self.height - 6.0,
+            escape(caption)
         );
     }
 
@@ -157,12 +178,14 @@ impl Scale {
     fn write_point(&self, html: &mut String, line: &Series, index: usize, at: &Point, value: f64) {
         let (x, y) = (self.x(index), self.y(value));
         let (target, title, name) = (escape(&at.target), escape(&at.title), line.name);
+        // Points that would touch each other are drawn smaller.
+        let small = ((self.x(1) - self.x(0)) / 3.0).clamp(1.0, 2.5);
         let (class, radius, order) =
-            if at.is_wrong { (" class=\"wrong\"", 5.0, 0) } else { ("", 2.5, -1) };
+            if at.is_wrong { (" class=\"wrong\"", 5.0, 0) } else { ("", small, -1) };
         let _ = writeln!(
             html,
             "<a href=\"#{target}\"{class} tabindex=\"{order}\"><circle class=\"{name}\" cx=\"{x:.1}\" \
-             cy=\"{y:.1}\" r=\"{radius}\"><title>{title}</title></circle></a>"
+             cy=\"{y:.1}\" r=\"{radius:.1}\"><title>{title}</title></circle></a>"
         );
     }
 }

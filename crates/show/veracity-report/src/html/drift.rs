@@ -4,15 +4,14 @@ use std::fmt::Write as _;
 
 use veracity_results::{DriftGroup, DriftReport, DriftRow, ProgramStatus, Verdict};
 
-use super::chart::{Point, Series, Style, chart};
+use super::chart::{Frame, Point, Series, Style, chart};
 use super::escape::escape;
+use super::facts::facts;
 use super::shell::Shell;
 use super::table::{Cell, Column, Row, controls, table};
 use super::tree::tree;
+use super::words::{class, number};
 use crate::drift::{cause_line, coverage_lines, shape, verdict, verdict_line};
-use crate::python::exponential;
-
-const VERDICTS: [Verdict; 3] = [Verdict::Proved, Verdict::Disproved, Verdict::NotComparable];
 
 const COLUMNS: [Column; 14] = [
     Column::number("#"),
@@ -86,6 +85,7 @@ fn depth(report: &DriftReport) -> String {
         title: title(row),
         target: id(index),
         is_wrong: row.verdict != Verdict::Proved,
+        is_shown: true,
     };
     let points: Vec<Point> = report.rows.iter().enumerate().map(point).collect();
     let values = |of: fn(&DriftRow) -> f64| report.rows.iter().map(of).collect();
@@ -102,7 +102,13 @@ fn depth(report: &DriftReport) -> String {
             style: Style::Stems,
         },
     ];
-    chart("Introduced and accumulated error of each operator", &points, &series)
+    let frame = Frame {
+        label: "Introduced and accumulated error of each operator",
+        caption: "depth: operators in the order in which they run",
+        width: 1000.0,
+        height: 330.0,
+    };
+    chart(&frame, &points, &series)
 }
 
 /// What is shown beside a point of the chart.
@@ -128,8 +134,7 @@ fn operators(report: &DriftReport) -> String {
     if rows.is_empty() {
         return "<p>Nothing was compared.</p>\n".to_owned();
     }
-    let verdicts = VERDICTS.map(|each| (class(each), verdict(each)));
-    controls("rows", &verdicts) + &table("rows", &COLUMNS, &rows)
+    controls("rows", "name, operator, module, line") + &table("rows", &COLUMNS, &rows)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "no model has 2^52 operators")]
@@ -143,12 +148,12 @@ fn operator(index: usize, row: &DriftRow) -> Row {
     let why: Vec<String> = row.problem.clone().into_iter().chain(cause).collect();
     let cells = vec![
         Cell::Number(index as f64, (index + 1).to_string()),
-        Cell::Text(verdict(row.verdict).to_owned()),
+        Cell::State(verdict(row.verdict).to_owned()),
         Cell::Code(row.name.clone()),
         Cell::Text(row.op_type.clone()),
         Cell::Code(row.module.clone()),
         Cell::Path(row.source.clone()),
-        Cell::Text(shape(row)),
+        Cell::Short(shape(row)),
         figure(row.introduced.largest()),
         figure(row.budget),
         Cell::Number(row.strain(), share(row.strain())),
@@ -239,7 +244,7 @@ fn unmapped(report: &DriftReport) -> String {
 fn environment(report: &DriftReport) -> String {
     let session = &report.session;
     let opset = report.graph.opset.map(|opset| opset.to_string());
-    let facts = [
+    let facts_of = [
         ("reference", report.reference.clone()),
         ("candidate", report.candidate.clone()),
         ("engine", format!("{} {}", session.engine, session.engine_version)),
@@ -251,26 +256,9 @@ fn environment(report: &DriftReport) -> String {
         ("outputs", report.graph.outputs.join(", ")),
         ("schema", report.schema_version.clone()),
     ];
-    let mut html = String::from("<dl>\n");
-    for (label, text) in facts.iter().filter(|(_, text)| !text.is_empty()) {
-        let _ = writeln!(html, "<dt>{label}</dt><dd>{}</dd>", escape(text));
-    }
-    html + "</dl>\n"
+    facts(&facts_of)
 }
 
 fn id(index: usize) -> String {
     format!("row-{}", index + 1)
-}
-
-/// The class of a verdict: a word of ours, without spaces.
-fn class(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Proved => "proved",
-        Verdict::Disproved => "disproved",
-        Verdict::NotComparable => "not_comparable",
-    }
-}
-
-fn number(value: f64) -> String {
-    if value == 0.0 { "0".to_owned() } else { exponential(value) }
 }

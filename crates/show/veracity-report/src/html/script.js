@@ -43,19 +43,65 @@ function filter(controls) {
   controls.querySelector("output").textContent = `${shown} of ${table.tBodies[0].rows.length} shown`;
 }
 
+// What an address leads to is shown, even if it was filtered away or is folded.
+function reveal() {
+  let target;
+  try {
+    target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  } catch {
+    return; // An address that somebody mistyped.
+  }
+  if (!target) return;
+  const folded = [];
+  for (let at = target; at; at = at.parentElement) {
+    if (at.tagName === "DETAILS" && !at.open) folded.push(at);
+  }
+  for (const each of folded) each.open = true;
+  if (!target.hidden && folded.length === 0) return;
+  target.hidden = false;
+  target.scrollIntoView({ block: "center" });
+}
+
+// The theme is the system's until the button says otherwise. A file may not be allowed to remember.
+function remembered() {
+  try {
+    return localStorage.getItem("veracity-theme");
+  } catch {
+    return null;
+  }
+}
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  try {
+    localStorage.setItem("veracity-theme", theme);
+  } catch {
+    // Then it holds for as long as the page is open.
+  }
+}
+
+function switchTheme() {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = document.documentElement.dataset.theme ?? (dark ? "dark" : "light");
+  setTheme(now === "dark" ? "light" : "dark");
+}
+
 for (const button of document.querySelectorAll("th button")) {
   button.addEventListener("click", () => sortBy(button.closest("th")));
 }
-for (const controls of document.querySelectorAll(".controls")) {
+for (const controls of document.querySelectorAll(".controls[data-table]")) {
   controls.hidden = false;
   controls.addEventListener("input", () => filter(controls));
   filter(controls);
 }
-// A point of the chart leads to a row: one that is filtered away comes back.
-window.addEventListener("hashchange", () => {
-  const row = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (row && row.hidden) {
-    row.hidden = false;
-    row.scrollIntoView({ block: "center" });
-  }
+for (const button of document.querySelectorAll(".theme")) {
+  button.hidden = false;
+  button.addEventListener("click", switchTheme);
+}
+if (["light", "dark"].includes(remembered())) setTheme(remembered());
+// Paper has no folds.
+window.addEventListener("beforeprint", () => {
+  for (const each of document.querySelectorAll("details")) each.open = true;
 });
+window.addEventListener("hashchange", reveal);
+reveal();

@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use super::escape::escape;
 
 const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
+const SCRIPT: &str = concat!(include_str!("script.js"), include_str!("graph.js"));
+
+/// Hidden until the script is there that does something.
+const THEME: &str = "<button type=\"button\" class=\"theme\" hidden>Light or dark</button>\n";
 
 /// Nothing may be fetched, whatever stands in the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
@@ -43,8 +46,8 @@ impl Shell {
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
              http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n<meta name=\"viewport\" \
              content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>\n\
-             {STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n{head}<nav \
-             aria-label=\"Sections\">\n{navigation}</nav>\n</header>\n<main>\n{sections}</main>\n\
+             {STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n{head}</header>\n<nav \
+             aria-label=\"Sections\">\n{navigation}{THEME}</nav>\n<main>\n{sections}</main>\n\
              <script>\n{SCRIPT}</script>\n</body>\n</html>\n"
         )
     }

@@ -2,7 +2,11 @@
 
 use std::fmt::Write as _;
 
+use veracity_results::Verdict;
+
 use super::escape::escape;
+use super::words::class;
+use crate::drift::verdict;
 
 /// The head of a column.
 pub(super) struct Column {
@@ -26,8 +30,14 @@ impl Column {
 pub(super) enum Cell {
     /// Text.
     Text(String),
+    /// The verdict in words, in its colour.
+    State(String),
+    /// Text that is not broken into lines.
+    Short(String),
     /// Text in the letters of code.
     Code(String),
+    /// A row of the page that says more, by its id, in the letters of code.
+    Link(String, String),
     /// The end of a path in the letters of code; the whole is shown beside it.
     Path(String),
     /// A number, and how it is shown.
@@ -63,15 +73,16 @@ pub(super) fn table(id: &str, columns: &[Column], rows: &[Row]) -> String {
     html + "</tbody>\n</table>\n</div>\n"
 }
 
-/// Fields to filter a table with. Hidden until the script is there to read them.
-pub(super) fn controls(table: &str, verdicts: &[(&str, &str)]) -> String {
+/// Fields to filter a table with: by words, of which `words` gives examples, and by verdict. Hidden
+/// until the script is there to read them.
+pub(super) fn controls(table: &str, words: &str) -> String {
     let mut html = format!(
         "<div class=\"controls\" data-table=\"{table}\" hidden>\n<label>Filter <input type=\"search\" \
-         placeholder=\"name, operator, module, line\"></label>\n<label>Verdict <select>\n\
-         <option value=\"\">all</option>\n"
+         placeholder=\"{}\"></label>\n<label>Verdict <select>\n<option value=\"\">all</option>\n",
+        escape(words)
     );
-    for (value, label) in verdicts {
-        let (value, label) = (escape(value), escape(label));
+    for each in [Verdict::Proved, Verdict::Disproved, Verdict::NotComparable] {
+        let (value, label) = (class(each), verdict(each));
         let _ = writeln!(html, "<option value=\"{value}\">{label}</option>");
     }
     html + "</select></label>\n<output aria-live=\"polite\"></output>\n</div>\n"
@@ -93,6 +104,12 @@ fn write_row(html: &mut String, row: &Row) {
 fn write_cell(html: &mut String, cell: &Cell) {
     let _ = match cell {
         Cell::Text(text) => write!(html, "<td>{}</td>", escape(text)),
+        Cell::State(text) => write!(html, "<td class=\"state short\">{}</td>", escape(text)),
+        Cell::Short(text) => write!(html, "<td class=\"short\">{}</td>", escape(text)),
+        Cell::Link(target, text) => {
+            let (target, text) = (escape(target), escape(text));
+            write!(html, "<td><a href=\"#{target}\"><code>{text}</code></a></td>")
+        }
         Cell::Code(text) | Cell::Path(text) if text.is_empty() => write!(html, "<td></td>"),
         Cell::Code(text) => write!(html, "<td><code>{}</code></td>", escape(text)),
         Cell::Path(text) => {

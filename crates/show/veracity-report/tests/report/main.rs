@@ -6,6 +6,7 @@ mod drift_files;
 mod drift_text;
 mod drifts;
 mod html;
+mod html_proof;
 mod junit;
 mod proofs;
 mod text;

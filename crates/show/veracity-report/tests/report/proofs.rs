@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use veracity_diag::{Diagnostic, Place, codes};
 use veracity_results::{
-    Coverage, Divergence, Environment, InputCoverage, Measurement, ModelSubject, NodeProof,
-    NonFinite, Origin, Percentiles, PortProof, Proof, Reference, Role, RolloutPort, RolloutProof,
-    SampleProof, SessionRecord, Subject, Tolerance, TolerancePolicy, Verdict, Worst,
+    Coverage, Divergence, Environment, ErrorOverTime, InputCoverage, Measurement, ModelSubject,
+    NodeProof, NonFinite, Origin, Percentiles, PortProof, Proof, Reference, Role, RolloutPort,
+    RolloutProof, SampleProof, SessionRecord, Subject, Tolerance, TolerancePolicy, Verdict, Worst,
 };
 
 pub(crate) fn tolerance() -> Tolerance {
@@ -145,7 +145,17 @@ pub(crate) fn rollout_port(name: &str, role: Role, diverges: Option<usize>) -> R
         tolerance: tolerance(),
         measurement,
         first_divergence: diverges,
+        over_time: over_time(diverges),
     }
+}
+
+/// Five ticks that are equal, or off from one of them on.
+fn over_time(diverges: Option<usize>) -> ErrorOverTime {
+    let mut found = ErrorOverTime::new(&(0..5));
+    for tick in 0..5 {
+        found.add(tick, diverges.map_or(0.0, |first| if tick < first { 1e-7 } else { 0.0213 }));
+    }
+    found
 }
 
 pub(crate) fn rollout(ports: Vec<RolloutPort>) -> RolloutProof {

@@ -1,0 +1,124 @@
+//! A proof as a page.
+
+mod checks;
+mod nodes;
+mod repeat;
+mod spread;
+mod time;
+
+use std::fmt::Write as _;
+
+use veracity_results::{Coverage, Origin, Proof, Verdict};
+
+use super::escape::escape;
+use super::graph::{Drawing, graph};
+use super::shell::Shell;
+use super::words::class;
+use crate::plain::count;
+use crate::text::{row_text, why_unknown};
+
+/// Findings that are shown in full; the table has all of them.
+const MOST_FINDINGS: usize = 20;
+
+/// A proof as one HTML file, with a drawing of its bundle where there is one.
+pub fn proof(proof: &Proof, drawing: Option<&Drawing>) -> String {
+    let mut page = Shell::new(&format!("Proof: {}", proof.subject.bundle), &head(proof));
+    let place = |node: &str| proof.nodes.iter().position(|one| one.node == node).map(nodes::id);
+    let drawn = drawing.map_or_else(String::new, |drawing| graph(drawing, place));
+    page.section("pipeline", "Pipeline", &drawn);
+    page.section("findings", "What is not proved", &findings(proof));
+    page.section("checks", "Ports", &checks::checks(proof));
+    page.section("spread", "How errors are spread", &spread::spread(proof));
+    page.section("time", "Error over time", &time::over_time(proof));
+    page.section("nodes", "Nodes", &nodes::nodes(proof));
+    page.section("inputs", "Inputs that were tried", &nodes::inputs(proof));
+    page.section("repeat", "Environment, and how to repeat", &repeat::repeat(proof));
+    page.finish()
+}
+
+fn head(proof: &Proof) -> String {
+    let mut html = format!(
+        "<p class=\"verdict {}\">{}.</p>\n",
+        class(proof.verdict),
+        escape(&verdict_line(proof))
+    );
+    if proof.reference.origin == Origin::Runtime {
+        html += "<p>The recorded values are those of the bundle itself: this shows that runs repeat, \
+                 and nothing about the Python code.</p>\n";
+    }
+    for advice in &proof.advice {
+        let _ = writeln!(html, "<p>Advice: {}.</p>", escape(advice.trim_end_matches('.')));
+    }
+    html
+}
+
+/// The answer and how much it covers, as a sentence without a full stop.
+fn verdict_line(proof: &Proof) -> String {
+    let Coverage { proved, disproved, not_comparable } = proof.coverage;
+    let all = proved + disproved + not_comparable;
+    let checks = count(all, "check");
+    let against = match proof.reference.origin {
+        Origin::Python => "what the Python code computed",
+        Origin::Runtime => "an earlier run of the bundle",
+        Origin::Nothing => "nothing",
+    };
+    let nodes = count(proof.nodes.len(), "node");
+    let ticks = match proof.rollout.verdict {
+        Some(_) => format!("and {} of the whole", count(proof.rollout.ticks, "tick")),
+        None => "without a run of the whole over time".to_owned(),
+    };
+    let rest = |amount: usize, what: &str| match amount {
+        0 => String::new(),
+        _ => format!(", {amount} {what}"),
+    };
+    match proof.verdict {
+        Verdict::Proved => format!(
+            "Proved: all {checks} of {nodes} {ticks} are within their tolerance of {against}, on the \
+             inputs that were tried"
+        ),
+        Verdict::Disproved => format!(
+            "Disproved: {disproved} of {checks} failed{}{}",
+            rest(proved, "proved"),
+            rest(not_comparable, "not comparable")
+        ),
+        Verdict::NotComparable if all == 0 => "Not comparable: nothing was compared".to_owned(),
+        Verdict::NotComparable => format!(
+            "Not comparable: {not_comparable} of {checks} could not be made{}, and nothing is known \
+             to be wrong",
+            rest(proved, "proved")
+        ),
+    }
+}
+
+/// What is wrong and what is not known, the worst first, as on the command line.
+fn findings(proof: &Proof) -> String {
+    let mut html = String::new();
+    let mut rows: Vec<_> = proof.rows().into_iter().enumerate().collect();
+    rows.retain(|(_, row)| row.verdict != Verdict::Proved || row.is_unstable());
+    rows.sort_by(|(_, left), (_, right)| right.verdict.cmp(&left.verdict));
+    for (index, row) in rows.iter().take(MOST_FINDINGS) {
+        let text = match row.verdict {
+            Verdict::Disproved => row_text(proof, row),
+            _ => why_unknown(row),
+        };
+        let _ = writeln!(
+            html,
+            "<h3 class=\"{}\"><a href=\"#{}\">{}</a>{}</h3>\n<pre>{}</pre>",
+            class(row.verdict),
+            checks::id(*index),
+            escape(row.name),
+            if row.is_rollout() { " over time" } else { "" },
+            lines(&text)
+        );
+    }
+    if let Some(more @ 1..) = rows.len().checked_sub(MOST_FINDINGS) {
+        let _ = writeln!(html, "<p>{more} more are in the table below.</p>");
+    }
+    html
+}
+
+/// Text of several lines.
+fn lines(text: &str) -> String {
+    let lines: Vec<String> = text.trim_end().lines().map(escape).collect();
+    lines.join("\n")
+}
