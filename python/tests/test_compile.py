@@ -616,6 +616,7 @@ def test_a_bundle_replaces_an_older_one_whole(tmp_path: Path) -> None:
         "log.txt",
         "new.pt",
         "proof.json",
+        "report.html",
     ]
 
 

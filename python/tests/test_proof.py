@@ -308,6 +308,35 @@ def test_code_on_numpy_and_nested_arguments_is_run_again(tmp_path: Path) -> None
     assert kinds(result, "disproved") == {"fresh"}, "the branch was found"
 
 
+def test_a_page_lies_beside_the_bundle_and_can_be_had_elsewhere(tmp_path: Path) -> None:
+    proof = compiled(tmp_path, make_node("n", lambda x: x * 2, {"x": torch.ones(4)}, ["y"])).proof
+    assert proof is not None
+    page = (tmp_path / "g/report.html").read_text()
+    assert 'class="verdict proved"' in page
+    assert proof.to_html(tmp_path / "other/page.html").read_text() == page
+    written = proof.write_reports(tmp_path / "reports/policy.v1")
+    assert [path.name for path in written] == [
+        "policy.v1.json",
+        "policy.v1.txt",
+        "policy.v1.html",
+    ]
+    assert json.loads(written[0].read_text()) == proof.data
+    assert written[1].read_text() == str(proof)
+    assert written[2].read_text() == page
+
+
+def test_a_page_that_cannot_be_written_stops_no_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError("no space is left")
+
+    monkeypatch.setattr(veracity.ProofResult, "to_html", fail)
+    result = compiled(tmp_path, make_node("n", lambda x: x * 2, {"x": torch.ones(4)}, ["y"]))
+    assert result == {"n": True}
+    assert "report.html was not written: no space is left" in (tmp_path / "g/log.txt").read_text()
+
+
 def test_a_failure_is_told_with_all_that_helps(tmp_path: Path) -> None:
     node = make_node("n", lambda x: x * 2, {"x": torch.arange(4.0)}, ["y"])
     node.samples[0].outputs["y"] = node.samples[0].outputs["y"] + torch.tensor([0, 0, 0, 0.5])

@@ -118,6 +118,26 @@ class ProofResult:
         """Return everything, as it stands in `proof.json`."""
         return self._proof.json()
 
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write one page with everything, which needs no network; return its path."""
+        self._proof.write_page(Path(path))
+        return Path(path)
+
+    def write_reports(self, base: str | os.PathLike[str]) -> list[Path]:
+        """Write the proof for programs and for people, and return the paths.
+
+        Args:
+            base: What their names start with: `reports/policy` gives `reports/policy.json`,
+                `.txt` and `.html`.
+        """
+        base = Path(base)
+        base.parent.mkdir(parents=True, exist_ok=True)
+        texts = {".json": self.to_json() + "\n", ".txt": str(self)}
+        written = [base.with_name(base.name + ending) for ending in texts]
+        for path, text in zip(written, texts.values(), strict=True):
+            path.write_text(text, encoding="utf-8")
+        return [*written, self.to_html(base.with_name(base.name + ".html"))]
+
     def save(self) -> None:
         """Put the proof into its bundle, in place of the one that is there."""
         self._proof.save()

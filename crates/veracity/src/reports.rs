@@ -4,8 +4,83 @@ use std::path::{Path, PathBuf};
 
 use veracity_diag::{Diagnostic, Place, Result, codes};
 use veracity_report::{drift, html};
-use veracity_results::DriftReport;
+use veracity_results::{DriftReport, Proof};
 use veracity_tensor::file::write_bytes;
+
+/// Most bytes of a file that is looked into to find out what it is.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// What a file of results is about.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Results {
+    /// What was proved about a bundle.
+    Proof(Box<Proof>),
+    /// What comparing operator by operator found.
+    Drift(Box<DriftReport>),
+}
+
+/// Reads a file of results, or the proof of a bundle. What it is about is told by what stands in it:
+/// a proof has a subject, a drift report has rows.
+pub fn read(path: &Path) -> Result<Results> {
+    if path.is_dir() || path.extension().is_none_or(|extension| extension != "json") {
+        return Ok(Results::Proof(Box::new(veracity_prove::read(path)?)));
+    }
+    let keys = keys(path)?;
+    let has = |key: &str| keys.iter().any(|found| found == key);
+    if has("subject") && has("nodes") {
+        Ok(Results::Proof(Box::new(veracity_prove::read(path)?)))
+    } else if has("session") && has("rows") {
+        Ok(Results::Drift(Box::new(veracity_drift::read_report(path)?)))
+    } else {
+        let message = "this is neither a proof nor a drift report";
+        Err(Diagnostic::error(codes::RESULTS_UNKNOWN, message)
+            .at(Place::file(path.display().to_string()))
+            .hint(
+                "`veracity check --output FILE` and `veracity drift --save FILE` write such files",
+            )
+            .into())
+    }
+}
+
+/// The names that stand at the top of a JSON file.
+fn keys(path: &Path) -> Result<Vec<String>> {
+    let place = Place::file(path.display().to_string());
+    let unreadable = |error: std::io::Error| {
+        Diagnostic::error(codes::FILE_UNREADABLE, format!("cannot be read: {error}"))
+            .at(place.clone())
+    };
+    let size = std::fs::metadata(path).map_err(unreadable)?.len();
+    if size > MAX_BYTES {
+        let message = format!("results of {size} bytes");
+        return Err(Diagnostic::error(codes::FILE_TOO_LARGE, message).at(place).into());
+    }
+    let text = std::fs::read(path).map_err(unreadable)?;
+    let found: std::collections::BTreeMap<String, serde::de::IgnoredAny> =
+        serde_json::from_slice(&text).map_err(|error| {
+            Diagnostic::error(codes::RESULTS_UNKNOWN, format!("not a file of results: {error}"))
+                .at(place.clone())
+        })?;
+    Ok(found.into_keys().collect())
+}
+
+/// Results as a page.
+pub fn page(results: &Results) -> String {
+    match results {
+        Results::Proof(proof) => html::proof(proof, None),
+        Results::Drift(report) => html::drift(report),
+    }
+}
+
+/// Writes results as a page.
+pub fn write_page(results: &Results, path: &Path) -> Result<()> {
+    write(path, &page(results))
+}
+
+/// Writes a proof as a page.
+pub fn write_proof_page(proof: &Proof, path: &Path) -> Result<()> {
+    write(path, &html::proof(proof, None))
+}
 
 /// Writes every file of a drift report; `base` is what their names start with. Gives their paths.
 pub fn write_drift(report: &DriftReport, base: &Path) -> Result<Vec<PathBuf>> {

@@ -185,6 +185,7 @@ def compile_recording(
             _write_empty(recording)
         if visualize and recording.nodes:
             _draw(recording.folder, log)
+        _write_page(outcome, log)
         _tell(outcome, log)
         if strict:
             _refuse_wrong(outcome)
@@ -351,6 +352,19 @@ def _draw(folder: Path, log: ExportLog) -> None:
         log.caution(f"no picture was drawn: {error}")
     else:
         log.note(f"drawn: {', '.join(path.name for path in drawn)}")
+
+
+def _write_page(outcome: _Outcome, log: ExportLog) -> None:
+    """Put `report.html` beside the bundle; what keeps it from there is told and stops nothing."""
+    path = outcome.recording.folder / "report.html"
+    try:
+        if outcome.proof is not None:
+            outcome.proof.to_html(path)
+        else:
+            # One that is there is about another bundle.
+            path.unlink(missing_ok=True)
+    except (OSError, VeracityError) as error:
+        log.caution(f"report.html was not written: {error}")
 
 
 def _write_empty(recording: Recording) -> None:

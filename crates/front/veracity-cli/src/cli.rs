@@ -4,6 +4,7 @@ mod drift;
 mod findings;
 mod parity;
 mod proof;
+mod report;
 mod transform;
 mod values;
 mod verify;
@@ -18,6 +19,7 @@ pub(crate) use drift::{DriftArgs, RerunArgs};
 pub(crate) use findings::{FindingsArgs, PageFormat};
 pub(crate) use parity::ParityArgs;
 pub(crate) use proof::{CheckArgs, DiffArgs, RecordArgs, SealArgs};
+pub(crate) use report::ReportArgs;
 pub(crate) use transform::{
     AuditArgs, BisectArgs, PassArgs, PassesArgs, ReverseArgs, TransformArgs,
 };
@@ -93,6 +95,7 @@ pub(crate) enum Command {
     // As above.
     Drift(Box<DriftArgs>),
     Rerun(RerunArgs),
+    Report(ReportArgs),
     // As above.
     Transform(Box<TransformArgs>),
     // As above.
@@ -336,6 +339,7 @@ mod tests {
             (&["verify", "b", "--robot", "r", "--atol", "1"], "--values"),
             (&["verify", "b", "--robot", "r", "--gain-rtol", "-1"], "at least 0"),
             (&["seal"], "<BUNDLE>"),
+            (&["report"], "<RESULTS>"),
             (&["drift"], "<REFERENCE>"),
             (&["drift", "a", "--level", "most"], "none, basic, extended, all"),
             (&["drift", "a", "--memory", "0"], "at least 1 byte"),

@@ -13,6 +13,7 @@ mod feed;
 mod inspect;
 mod parity;
 mod passes;
+mod report;
 mod rerun;
 mod reverse;
 mod run;
@@ -41,6 +42,7 @@ pub(crate) fn execute(command: &Command, context: &Context) -> Result<Outcome, F
         Command::Parity(arguments) => parity::execute(arguments, context),
         Command::Drift(arguments) => drift::execute(arguments, context),
         Command::Rerun(arguments) => rerun::execute(arguments, context),
+        Command::Report(arguments) => report::execute(arguments, context),
         Command::Transform(arguments) => transform::execute(arguments, context),
         Command::Bisect(arguments) => bisect::execute(arguments, context),
         Command::Audit(arguments) => audit::execute(arguments, context),

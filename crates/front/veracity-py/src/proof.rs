@@ -11,7 +11,7 @@ use veracity::report::{TextOptions, proof_text};
 use veracity::results::{
     self, Environment, Reference, SessionRecord, Tolerance, TolerancePolicy, Verdict,
 };
-use veracity::{Bundle, Diagnostic, EngineSearch, RunOptions};
+use veracity::{Bundle, Diagnostic, EngineSearch, RunOptions, reports};
 
 use crate::bundle::{draft_from, tensors_from};
 use crate::errors::OrRaise;
@@ -38,6 +38,11 @@ impl Proof {
     /// A text for people, a screen long.
     fn text(&self) -> String {
         proof_text(&self.proof, &TextOptions::default())
+    }
+
+    /// Writes it as a page.
+    fn write_page(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| reports::write_proof_page(&self.proof, &path)).or_raise(py)
     }
 
     /// The same about a bundle that was moved.

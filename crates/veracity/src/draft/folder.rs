@@ -11,13 +11,13 @@ use veracity_spec::{Backend, Bundle};
 const NAMED: usize = 5;
 
 /// Files and folders below `folder` that belong to no bundle, as paths relative to it. A folder
-/// that is not there holds none. What an exporter leaves beside a bundle, its log and its picture,
-/// belongs to the bundle.
+/// that is not there holds none. What an exporter leaves beside a bundle, its log, its picture and its
+/// report, belongs to the bundle.
 pub fn strangers(folder: &Path) -> Result<Vec<String>> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
-    let mut known = BTreeSet::from(["log.txt".to_owned()]);
+    let mut known = BTreeSet::from(["log.txt".to_owned(), "report.html".to_owned()]);
     if let Ok(bundle) = Bundle::open(folder) {
         known.extend(files_of(&bundle));
     }

@@ -65,6 +65,9 @@ pub(crate) struct CheckArgs {
     /// Write the result to a file, as XML for build servers (`JUnit`)
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+    /// Write the result to a file, as a page to look at
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sessions: SessionArgs,
     /// For people or for programs

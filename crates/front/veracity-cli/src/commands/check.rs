@@ -6,7 +6,7 @@ mod tolerances;
 use serde::Serialize;
 use veracity::proof::{self, CheckOptions, Standing};
 use veracity::results::Proof;
-use veracity::{Bundle, Diagnostic, Place, Refusal, codes, report};
+use veracity::{Bundle, Diagnostic, Place, Refusal, codes, report, reports};
 
 use super::{sessions, target};
 use crate::cli::{CheckArgs, Format};
@@ -18,7 +18,7 @@ pub(super) fn execute(arguments: &CheckArgs, context: &Context) -> Result<Outcom
     let bundle = Bundle::open(&arguments.bundle)?;
     context.warn(bundle.warnings())?;
     // What can be refused is refused before anything runs.
-    let files = [&arguments.output, &arguments.junit];
+    let files = [&arguments.output, &arguments.junit, &arguments.html];
     for path in files.into_iter().flatten() {
         target::check(path, &bundle, arguments.record.inputs.as_deref())?;
     }
@@ -80,6 +80,9 @@ fn write_files(arguments: &CheckArgs, proof: &Proof) -> Result<(), Failure> {
     }
     if let Some(path) = &arguments.junit {
         target::write(path, &report::junit(proof))?;
+    }
+    if let Some(path) = &arguments.html {
+        reports::write_proof_page(proof, path)?;
     }
     Ok(())
 }

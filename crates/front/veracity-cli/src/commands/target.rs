@@ -16,6 +16,21 @@ pub(super) fn check(path: &Path, bundle: &Bundle, inputs: Option<&Path>) -> Resu
     if folder_of(path).is_some_and(|folder| folder.starts_with(real(bundle.root()))) {
         return Err(unwritable(path, "this file would lie inside of the bundle"));
     }
+    check_folder(path)
+}
+
+/// Refuses a page that could not be written at the end, or in place of what it is made of.
+pub(super) fn check_page(path: &Path, results: &Path) -> Result<()> {
+    if path.exists() && !path.is_file() {
+        return Err(unwritable(path, "this is not a regular file"));
+    }
+    if is_same(results, path) {
+        return Err(unwritable(path, "this file holds the results"));
+    }
+    check_folder(path)
+}
+
+fn check_folder(path: &Path) -> Result<()> {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
             Err(unwritable(path, "the folder of this file does not exist"))

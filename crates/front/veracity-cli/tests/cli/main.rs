@@ -15,6 +15,7 @@ mod draw;
 mod drift;
 mod inspect;
 mod parity;
+mod report;
 mod run;
 mod run_refused;
 mod seal;
