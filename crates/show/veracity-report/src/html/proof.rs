@@ -26,13 +26,13 @@ pub fn proof(proof: &Proof, drawing: Option<&Drawing>) -> String {
     let place = |node: &str| proof.nodes.iter().position(|one| one.node == node).map(nodes::id);
     let drawn = drawing.map_or_else(String::new, |drawing| graph(drawing, place));
     page.section("pipeline", "Pipeline", &drawn);
-    page.section("findings", "What is not proved", &findings(proof));
+    page.section("findings", "Not proved", &findings(proof));
     page.section("checks", "Ports", &checks::checks(proof));
-    page.section("spread", "How errors are spread", &spread::spread(proof));
+    page.section("spread", "Spread of errors", &spread::spread(proof));
     page.section("time", "Error over time", &time::over_time(proof));
     page.section("nodes", "Nodes", &nodes::nodes(proof));
-    page.section("inputs", "Inputs that were tried", &nodes::inputs(proof));
-    page.section("repeat", "Environment, and how to repeat", &repeat::repeat(proof));
+    page.section("inputs", "Inputs", &nodes::inputs(proof));
+    page.section("repeat", "How to repeat", &repeat::repeat(proof));
     page.finish()
 }
 

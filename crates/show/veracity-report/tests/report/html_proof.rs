@@ -127,6 +127,7 @@ fn the_commands_judge_by_the_same_tolerances() {
     found.policy.ports.insert("policy/it's".into(), own);
     (found.policy.equal_nan, found.environment.threads) = (true, 4);
     found.subject.bundle = "my walk".into();
+    found.environment.sessions[0].engine = "ort (python)".into();
     let page = page(&found);
     let expected = "veracity check 'my walk/' --engine ort --threads 4 --tolerance \
                     atol=0.00001,rtol=0.001 --tolerance 'policy/it'\\''s:atol=0,rtol=0.5' --equal-nan";

@@ -39,11 +39,13 @@ fn verify(proof: &Proof) -> String {
 fn check(proof: &Proof) -> String {
     let policy = &proof.policy;
     let mut line = format!("veracity check {}", word(&format!("{}/", proof.subject.bundle)));
-    let mut engines: Vec<&str> =
-        proof.environment.sessions.iter().map(|session| session.engine.as_str()).collect();
-    engines.retain(|engine| ["ort", "embedded"].contains(engine));
+    // `ort (python)` is the same engine, called by Python.
+    let name = |engine: &'_ str| engine.split(' ').next().unwrap_or_default().to_owned();
+    let mut engines: Vec<String> =
+        proof.environment.sessions.iter().map(|session| name(&session.engine)).collect();
+    engines.retain(|engine| ["ort", "embedded"].contains(&engine.as_str()));
     engines.dedup();
-    if let [engine] = engines[..] {
+    if let [engine] = &engines[..] {
         line += &format!(" --engine {engine}");
     }
     if proof.environment.threads > 1 {
