@@ -132,14 +132,6 @@ impl Cut<'_> {
             let outside = self.graph.readers(name).any(|id| !self.gone.contains_key(&id));
             self.graph.is_output(name) || outside
         };
-        // What is gone and has nothing in its place was read by nodes that go in the same sweep:
-        // a patch that takes away what is still read is refused.
-        let is_there = |name: &&String| {
-            self.came.iter().any(|node| node.outputs().contains(name))
-                || replaced.iter().any(|(old, _)| old == *name)
-        };
-        let given = self.gone.values().flat_map(Node::outputs).filter(|name| !name.is_empty());
-        let given = given.filter(is_there);
         // What nothing gives any more, nothing reads any more: a patch that leaves a reader behind
         // is refused. Its readers went with another rewrite of this sweep.
         let still_there = |name: &&String| {
