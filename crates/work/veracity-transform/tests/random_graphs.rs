@@ -1,7 +1,7 @@
 //! Random graphs answer the same after the passes as before.
 //!
-//! 200 graphs in a normal run; `VERACITY_RANDOM_GRAPHS=5000` asks for more, and
-//! `VERACITY_RANDOM_SEED=17` for one alone.
+//! 200 graphs in a normal run; `VERACITY_RANDOM_GRAPHS=5000` asks for more, `VERACITY_RANDOM_CHECKS`
+//! for more that are checked rewrite by rewrite, and `VERACITY_RANDOM_SEED=17` for one alone.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 #[path = "support/random/mod.rs"]
@@ -197,17 +197,17 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
-/// One seed or the first so many.
-fn seeds(usual: u64) -> Range<u64> {
+/// One seed, or the first so many as the variable says.
+fn seeds(count: &str, usual: u64) -> Range<u64> {
     match setting("VERACITY_RANDOM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..setting("VERACITY_RANDOM_GRAPHS").map_or(usual, |all| all * usual / 200),
+        None => 0..setting(count).unwrap_or(usual),
     }
 }
 
 #[test]
 fn random_graphs_answer_the_same_after_all_passes() {
-    let seeds = seeds(200);
+    let seeds = seeds("VERACITY_RANDOM_GRAPHS", 200);
     let count = seeds.end - seeds.start;
     let mut tally = Tally::default();
     seeds.for_each(|seed| tally.check(seed));
@@ -229,7 +229,7 @@ fn random_graphs_answer_the_same_after_all_passes() {
 
 #[test]
 fn rewrites_of_random_graphs_are_done_again_and_undone() {
-    for seed in seeds(100) {
+    for seed in seeds("VERACITY_RANDOM_GRAPHS", 100) {
         let (model, _) = random::model(seed);
         let done = transformed(&model, seed, usize::MAX);
         let all = record(&model, &pipeline(seed), &done, LogOptions::default()).unwrap();
@@ -246,7 +246,7 @@ fn rewrites_of_random_graphs_are_done_again_and_undone() {
 /// casts do not meet, so that the same nodes give other bits in other company.
 #[test]
 fn checks_of_random_graphs_raise_no_false_alarm() {
-    let seeds = seeds(20);
+    let seeds = seeds("VERACITY_RANDOM_CHECKS", 20);
     let count = seeds.end - seeds.start;
     let mut alarms = Vec::new();
     for seed in seeds {
