@@ -131,6 +131,7 @@ def test_a_point_of_the_drift_leads_to_its_source_line(drift: Page) -> None:
     drift.write(".controls[data-table=rows] input", "no row has these words")
     assert column(drift, "rows", 3) == []
     drift.click(".chart a.wrong circle")
+    drift.wait_until("location.hash && !document.querySelector(location.hash).hidden")
     target = drift.evaluate("document.querySelector(location.hash).id")
     assert target.startswith("row-")
     source = drift.evaluate(f"document.querySelector('#{target} td[title]').title")
@@ -145,7 +146,29 @@ def test_a_port_leads_to_its_node_which_unfolds(proof: Page) -> None:
     folded = proof.evaluate("document.querySelector('details.card:not([open])').id")
     assert proof.texts(f"#{folded} table") == []
     proof.click(f"#ports a[href='#{folded}']")
+    proof.wait_until(f"document.querySelector('#{folded}').open")
     assert len(proof.texts(f"#{folded} dl")) == 1
+
+
+def test_the_pipeline_is_searched_and_made_larger_and_leads_to_its_nodes(proof: Page) -> None:
+    """With the pointer and with the keyboard."""
+    view = "document.querySelector('.graph svg').getAttribute('viewBox')"
+    whole = proof.evaluate(view)
+    proof.click(".graph button[value=larger]")
+    assert float(proof.evaluate(view).split()[2]) < float(whole.split()[2])
+    proof.click(".graph button[value=all]")
+    assert proof.evaluate(view) == whole
+    boxes = proof.evaluate("document.querySelectorAll('.graph svg a').length")
+    name = proof.evaluate("document.querySelector('.graph svg a').getAttribute('aria-label')")
+    proof.write(".graph input", name)
+    assert proof.texts(".graph output")[0].endswith(f" of {boxes}")
+    assert not proof.evaluate("document.querySelector('.graph a').classList.contains('faded')")
+    proof.click(".graph svg a rect")
+    proof.wait_until("document.querySelector(location.hash || 'body').open")
+    proof.evaluate("document.querySelectorAll('.graph svg a')[1].focus()")
+    proof.press("Enter", "\r")
+    proof.wait_until("document.querySelector('.graph a.chosen[href=\\'#node-2\\']')?.ariaLabel")
+    assert proof.evaluate("location.hash") == "#node-2"
 
 
 def test_everything_is_unfolded_on_paper(proof: Page) -> None:

@@ -1,5 +1,7 @@
 //! Reports as files. Each file is whole or not there; what was there before stays until then.
 
+mod drawing;
+
 use std::path::{Path, PathBuf};
 
 use veracity_diag::{Diagnostic, Place, Result, codes};
@@ -67,9 +69,13 @@ fn keys(path: &Path) -> Result<Vec<String>> {
 /// Results as a page.
 pub fn page(results: &Results) -> String {
     match results {
-        Results::Proof(proof) => html::proof(proof, None),
+        Results::Proof(proof) => proof_page(proof),
         Results::Drift(report) => html::drift(report),
     }
+}
+
+fn proof_page(proof: &Proof) -> String {
+    html::proof(proof, drawing::drawing(proof).as_ref())
 }
 
 /// Writes results as a page.
@@ -79,7 +85,7 @@ pub fn write_page(results: &Results, path: &Path) -> Result<()> {
 
 /// Writes a proof as a page.
 pub fn write_proof_page(proof: &Proof, path: &Path) -> Result<()> {
-    write(path, &html::proof(proof, None))
+    write(path, &proof_page(proof))
 }
 
 /// Writes every file of a drift report; `base` is what their names start with. Gives their paths.

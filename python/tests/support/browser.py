@@ -138,6 +138,13 @@ class Page:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
+    def wait_until(self, condition: str) -> None:
+        """Wait until JavaScript is true: what follows an event may come a moment later."""
+        deadline = time.monotonic() + _SECONDS
+        while not self.evaluate(condition):
+            assert time.monotonic() < deadline, condition
+            time.sleep(0.02)
+
     def problems(self) -> list[str]:
         """Return errors and warnings that the page made since it was opened."""
         found = []
