@@ -83,7 +83,7 @@ pub(crate) fn leave_out(
         return Ok(());
     }
     let names = CString::new(names.join(";"))
-        .map_err(|_| Failure::other("the name of an optimiser holds a NUL"))?;
+        .map_err(|error| Failure::other(format!("the name of an optimiser: {error}")))?;
     set(api, options, c"optimization.disable_specified_optimizers", &names)
 }
 

@@ -4,6 +4,8 @@
 mod difference;
 mod words;
 
+use std::fmt::Write as _;
+
 use veracity_results::{RewriteCheck, RewriteChecks, RewriteLog, Verdict};
 
 pub use difference::{diff_markdown, diff_text};
@@ -45,13 +47,14 @@ pub fn markdown(name: &str, log: &RewriteLog, checks: Option<&RewriteChecks>) ->
     {
         let error = error.map_or_else(String::new, figure);
         let found = found.map_or("not checked", verdict);
-        text += &format!("| {name} | {class} | {rewrites} | {declined} | {error} | {found} |\n");
+        let _ =
+            writeln!(text, "| {name} | {class} | {rewrites} | {declined} | {error} | {found} |");
     }
     if !log.rejected.is_empty() {
         text += "\n## Taken back\n\n";
         for one in &log.rejected {
             let nodes = one.nodes.join(", ");
-            text += &format!("- {} at {nodes}: {}\n", one.pass, one.problem);
+            let _ = writeln!(text, "- {} at {nodes}: {}", one.pass, one.problem);
         }
     }
     text

@@ -161,7 +161,8 @@ pub(crate) struct AuditArgs {
 /// Undo a transformation: the original, byte for byte
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Reads the log and the elements beside the model. Refused when the model or its log
+Reads the log and the elements beside the model. The original comes back with all
+its weights inside, whether or not they lay in a file of their own. Refused when the model or its log
 was changed since.
 
 Examples:

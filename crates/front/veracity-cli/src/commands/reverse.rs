@@ -11,6 +11,6 @@ pub(super) fn execute(arguments: &ReverseArgs, context: &Context) -> Result<Outc
     let original = reverse_file(&arguments.model)?;
     original.write_fitting(&arguments.output)?;
     let path = arguments.output.display().to_string();
-    context.answer(&format!("the original, byte for byte, is in {}\n", printable(&path)))?;
+    context.answer(&format!("the original, all weights inside, is in {}\n", printable(&path)))?;
     Ok(Outcome::Proved)
 }

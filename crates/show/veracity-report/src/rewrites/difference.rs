@@ -1,5 +1,7 @@
 //! How two models differ, for people.
 
+use std::fmt::Write as _;
+
 use veracity_results::{FieldChange, ModelDiff, NodeRecord};
 
 use super::words::figure;
@@ -49,7 +51,7 @@ pub fn diff_markdown(diff: &ModelDiff) -> String {
     );
     for (title, lines) in sections(diff) {
         if !lines.is_empty() {
-            text += &format!("\n## {title} ({})\n\n", lines.len());
+            let _ = writeln!(text, "\n## {title} ({})\n", lines.len());
             text.extend(lines.iter().map(|line| format!("- {line}\n")));
         }
     }
