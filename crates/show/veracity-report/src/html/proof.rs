@@ -95,7 +95,7 @@ fn findings(proof: &Proof) -> String {
     let mut html = String::new();
     let mut rows: Vec<_> = proof.rows().into_iter().enumerate().collect();
     rows.retain(|(_, row)| row.verdict != Verdict::Proved || row.is_unstable());
-    rows.sort_by(|(_, left), (_, right)| right.verdict.cmp(&left.verdict));
+    rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.verdict));
     for (index, row) in rows.iter().take(MOST_FINDINGS) {
         let text = match row.verdict {
             Verdict::Disproved => row_text(proof, row),

@@ -2,7 +2,7 @@
 
 use veracity_diag::Diagnostic;
 use veracity_report::html::{self, Drawing, DrawnBox, DrawnLine, DrawnText};
-use veracity_results::{Origin, Percentiles, Tolerance, Verdict};
+use veracity_results::{ErrorOverTime, Origin, Percentiles, Tolerance, Verdict};
 
 use crate::proofs::{
     bad_port, clean, close, everything, far, good_port, node, proof, rollout, rollout_port,
@@ -116,7 +116,7 @@ fn a_long_episode_is_drawn_for_each_port_with_its_tolerance() {
 #[test]
 fn a_proof_of_an_earlier_version_says_that_it_does_not_know_when() {
     let mut found = everything();
-    found.rollout.ports.iter_mut().for_each(|port| port.over_time = Default::default());
+    found.rollout.ports.iter_mut().for_each(|port| port.over_time = ErrorOverTime::default());
     assert!(page(&found).contains("does not say when the errors of 3 ports were made"));
 }
 
@@ -220,7 +220,7 @@ fn a_hundred_nodes_with_long_episodes_are_less_than_two_megabytes() {
     let nodes = (0..120).map(|n| node(&format!("n{n}"), vec![good_port(&format!("n{n}/out"))]));
     let port = |n: usize| {
         let mut port = rollout_port(&format!("n{n}/out"), veracity_results::Role::Inner, None);
-        port.over_time = veracity_results::ErrorOverTime::new(&(0..100_000));
+        port.over_time = ErrorOverTime::new(&(0..100_000));
         (0..256).for_each(|piece| port.over_time.add(piece, 1e-7));
         port
     };

@@ -1,5 +1,7 @@
 //! What ran, on which bytes, and what to type in to run it again.
 
+use std::fmt::Write as _;
+
 use veracity_results::{Basis, Proof, Tolerance};
 
 use super::super::facts::{commands, facts, word};
@@ -46,17 +48,18 @@ fn check(proof: &Proof) -> String {
     engines.retain(|engine| ["ort", "embedded"].contains(&engine.as_str()));
     engines.dedup();
     if let [engine] = &engines[..] {
-        line += &format!(" --engine {engine}");
+        let _ = write!(line, " --engine {engine}");
     }
     if proof.environment.threads > 1 {
-        line += &format!(" --threads {}", proof.environment.threads);
+        let _ = write!(line, " --threads {}", proof.environment.threads);
     }
     match policy.basis {
         Basis::Auto => line += " --tolerance auto",
         Basis::Given => {
-            line += &format!(" --tolerance {}", tolerance(policy.default));
+            let _ = write!(line, " --tolerance {}", tolerance(policy.default));
             for (port, own) in &policy.ports {
-                line += &format!(" --tolerance {}", word(&format!("{port}:{}", tolerance(*own))));
+                let _ =
+                    write!(line, " --tolerance {}", word(&format!("{port}:{}", tolerance(*own))));
             }
         }
     }
