@@ -4,6 +4,7 @@ mod drawing;
 
 use std::path::{Path, PathBuf};
 
+use serde::de::IgnoredAny;
 use veracity_diag::{Diagnostic, Place, Result, codes};
 use veracity_report::{drift, html};
 use veracity_results::{DriftReport, Proof};
@@ -28,11 +29,10 @@ pub fn read(path: &Path) -> Result<Results> {
     if path.is_dir() || path.extension().is_none_or(|extension| extension != "json") {
         return Ok(Results::Proof(Box::new(veracity_prove::read(path)?)));
     }
-    let keys = keys(path)?;
-    let has = |key: &str| keys.iter().any(|found| found == key);
-    if has("subject") && has("nodes") {
+    let names = names(path)?;
+    if names.subject.is_some() && names.nodes.is_some() {
         Ok(Results::Proof(Box::new(veracity_prove::read(path)?)))
-    } else if has("session") && has("rows") {
+    } else if names.session.is_some() && names.rows.is_some() {
         Ok(Results::Drift(Box::new(veracity_drift::read_report(path)?)))
     } else {
         let message = "this is neither a proof nor a drift report";
@@ -45,8 +45,16 @@ pub fn read(path: &Path) -> Result<Results> {
     }
 }
 
-/// The names that stand at the top of a JSON file.
-fn keys(path: &Path) -> Result<Vec<String>> {
+/// What tells files of results apart: names that stand at the top.
+#[derive(serde::Deserialize)]
+struct Names {
+    subject: Option<IgnoredAny>,
+    nodes: Option<IgnoredAny>,
+    session: Option<IgnoredAny>,
+    rows: Option<IgnoredAny>,
+}
+
+fn names(path: &Path) -> Result<Names> {
     let place = Place::file(path.display().to_string());
     let unreadable = |error: std::io::Error| {
         Diagnostic::error(codes::FILE_UNREADABLE, format!("cannot be read: {error}"))
@@ -58,12 +66,10 @@ fn keys(path: &Path) -> Result<Vec<String>> {
         return Err(Diagnostic::error(codes::FILE_TOO_LARGE, message).at(place).into());
     }
     let text = std::fs::read(path).map_err(unreadable)?;
-    let found: std::collections::BTreeMap<String, serde::de::IgnoredAny> =
-        serde_json::from_slice(&text).map_err(|error| {
-            Diagnostic::error(codes::RESULTS_UNKNOWN, format!("not a file of results: {error}"))
-                .at(place.clone())
-        })?;
-    Ok(found.into_keys().collect())
+    serde_json::from_slice(&text).map_err(|error| {
+        let message = format!("not a file of results: {error}");
+        Diagnostic::error(codes::RESULTS_UNKNOWN, message).at(place.clone()).into()
+    })
 }
 
 /// Results as a page.
