@@ -9,9 +9,8 @@ import onnx
 import onnxruntime as ort
 import pytest
 import torch
-from onnx import TensorProto, helper, numpy_helper
-
 import veracity
+from onnx import TensorProto, helper, numpy_helper
 from veracity import transform
 
 
@@ -50,6 +49,7 @@ def conv_bn(*, bias: float = 0.5) -> onnx.ModelProto:
 
 
 def answers(model: bytes, x: np.ndarray) -> np.ndarray:
+    """Return what ONNX Runtime answers."""
     session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
     return np.asarray(session.run(None, {"x": x})[0])
 
@@ -132,7 +132,10 @@ def test_bad_models_are_refused() -> None:
 
 
 class Policy(torch.nn.Module):
+    """Two layers with a normalisation between them."""
+
     def __init__(self) -> None:
+        """Draw weights and statistics."""
         super().__init__()
         torch.manual_seed(0)
         self.first, self.norm = torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8)
@@ -142,6 +145,7 @@ class Policy(torch.nn.Module):
             self.norm.running_var.uniform_(0.5, 2)  # type: ignore[union-attr]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return an action."""
         return self.second(torch.relu(self.norm(self.first(x))))
 
 

@@ -41,6 +41,7 @@ impl Proof {
     }
 
     /// Writes it as a page.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
     fn write_page(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         py.detach(|| reports::write_proof_page(&self.proof, &path)).or_raise(py)
     }

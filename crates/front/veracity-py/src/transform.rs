@@ -120,6 +120,7 @@ impl Transformed {
 
 /// Changes a model: a path, or the bytes of a file.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 #[pyo3(signature = (model, *, passes, validate, on_fail, inputs, seed, dims, provenance, engine, threads, site_packages))]
 fn transform(
@@ -153,6 +154,7 @@ fn transform(
 
 /// Finds the rewrite that makes a model wrong, as JSON; `None` when the models agree.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 #[pyo3(signature = (model, *, passes, repro, inputs, seed, dims, engine, threads, site_packages))]
 fn transform_bisect(

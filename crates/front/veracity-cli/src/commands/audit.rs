@@ -43,10 +43,7 @@ pub(super) fn execute(arguments: &AuditArgs, context: &Context) -> Result<Outcom
         PageFormat::Md => context.answer(&rendered::markdown(&name, &answers))?,
         PageFormat::Table => context.answer(&rendered::render(&name, &answers, context.width()))?,
     }
-    Ok(match answers.report.explained {
-        Some(true) => Outcome::Proved,
-        Some(false) => Outcome::Disproved,
-        // Hashes agree; whether the rewrites lead there was not asked.
-        None => Outcome::Proved,
-    })
+    // Without the original hashes agree, and whether the rewrites lead there was not asked.
+    let explained = answers.report.explained.unwrap_or(true);
+    Ok(if explained { Outcome::Proved } else { Outcome::Disproved })
 }

@@ -65,7 +65,10 @@ fn answer(
     let mut text = String::new();
     for node in &change.nodes {
         match &node.change {
-            None => text += &format!("{}: not an ONNX model, left as it is\n", node.node),
+            None => {
+                text += &node.node;
+                text += ": not an ONNX model, left as it is\n";
+            }
             Some(done) => {
                 let (log, checks) = (&done.recorded.log, done.checks.as_ref());
                 text += &match arguments.format {
