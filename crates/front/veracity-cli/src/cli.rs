@@ -120,7 +120,7 @@ pub(crate) struct InspectArgs {
     pub(crate) format: Format,
 }
 
-/// Draw a bundle: nodes with their ports, what goes where, and what comes back a tick later
+/// Draw a bundle: nodes with their ports, wiring, and what comes back a tick later
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Without --output an SVG and a PNG are written beside the bundle's YAML file. A

@@ -100,7 +100,7 @@ pub(crate) struct RecordArgs {
     pub(crate) replace: bool,
 }
 
-/// Say what changed between two proofs: of two machines, engines or versions
+/// Say what changed between two proofs, or between two ONNX models
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A port is worse when its verdict is, when it is gone, when it is new and

@@ -18,9 +18,10 @@ fn the_help_lists_commands_and_exit_codes() {
 
     Commands:
       inspect      Show what is in a bundle: models, ports, wiring, hashes, versions
+      draw         Draw a bundle: nodes with their ports, wiring, and what comes back a tick later
       verify       Refuse everything about a bundle that can be refused without running a model
       check        Prove a bundle on this machine: each node alone, then all of it over time
-      diff         Say what changed between two proofs: of two machines, engines or versions
+      diff         Say what changed between two proofs, or between two ONNX models
       seal         Record the hashes of a bundle's files anew, after changing it on purpose
       run          Step a bundle through an episode and say how long the steps took
       bench        Measure the step time of a bundle with separate and with merged sessions
@@ -28,6 +29,12 @@ fn the_help_lists_commands_and_exit_codes() {
       parity       Compare a torch module with its ONNX export, operator by operator
       drift        Compare two ONNX models, engines or levels of optimisation, operator by operator
       rerun        Run a wrong operator again, from a folder that `--repro` wrote
+      report       Make a page of results: one file, to look at and to hand on
+      transform    Change a model, or the ONNX nodes of a bundle, and prove each change
+      bisect       Find the rewrite that makes a model wrong
+      audit        Say what was done to a model, from its log
+      reverse      Undo a transformation: the original, byte for byte
+      passes       List the passes: what each does and what it promises about the numbers
       completions  Print a script that completes these commands in a shell
 
     Options:
