@@ -64,6 +64,18 @@ impl BundleWriter {
         Ok(writer)
     }
 
+    /// Leaves the proof out, which is about another bundle as soon as something changes.
+    #[must_use]
+    pub fn without_proof(mut self) -> Self {
+        if let Some(block) = &mut self.spec.veracity
+            && let Some(path) = block.proof.take()
+        {
+            block.files.remove(&path);
+            self.files.remove(&path);
+        }
+        self
+    }
+
     /// Adds a file: a model, its external data, samples, a proof.
     #[must_use]
     pub fn file(mut self, path: BundlePath, content: FileContent) -> Self {

@@ -47,7 +47,7 @@ pub fn transform_bundle(
     refuse_itself(bundle, target)?;
     bundle.verify()?;
     let samples = Samples::read(bundle)?;
-    let mut writer = BundleWriter::from_bundle(bundle)?;
+    let mut writer = BundleWriter::from_bundle(bundle)?.without_proof();
     let mut nodes = Vec::new();
     for node in &bundle.spec().nodes {
         let change = match onnx_model(bundle, node)? {
