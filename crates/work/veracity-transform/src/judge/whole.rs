@@ -89,9 +89,9 @@ impl Whole {
         self.ask_original(bench, set);
         let mut side = Side::whole(graph);
         side.keep_for(self.outputs.iter().map(String::as_str));
-        // Each node brings roundings of its own, of either sign.
+        // Each node brings roundings of its own, of either sign, and others make them larger.
         #[expect(clippy::cast_precision_loss, reason = "numbers of nodes are small")]
-        let roundings = ROUNDINGS * (self.original.len().max(1) as f64).sqrt();
+        let roundings = 4.0 * ROUNDINGS * (self.original.len().max(1) as f64).sqrt();
         let limit = options.approximate_limit;
         let demand = Demand { class, roundings, limit, is_real: true };
         self.on_set(bench, graph, &side, set, demand, options.inputs.seed)
