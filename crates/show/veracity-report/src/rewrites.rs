@@ -33,7 +33,9 @@ pub fn text(
         write_doubts(checks, &mut page);
         write_drift(checks, &mut page);
     }
-    write_counts(log, checks, &mut page);
+    if !log.records.is_empty() || !log.rejected.is_empty() {
+        write_counts(log, checks, &mut page);
+    }
     page.finish()
 }
 
@@ -62,6 +64,7 @@ pub fn markdown(name: &str, log: &RewriteLog, checks: Option<&RewriteChecks>) ->
 
 fn write_answer(name: &str, log: &RewriteLog, checks: Option<&RewriteChecks>, page: &mut Page<'_>) {
     let (word, tone) = match checks {
+        _ if log.records.is_empty() && log.rejected.is_empty() => ("unchanged", Tone::Good),
         Some(checks) => (verdict(checks.verdict), tone(checks.verdict)),
         None => ("not checked", Tone::Doubt),
     };

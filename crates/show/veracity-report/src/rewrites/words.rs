@@ -13,7 +13,7 @@ pub(super) struct PassSummary {
     pub(super) class: String,
     pub(super) rewrites: usize,
     pub(super) declined: usize,
-    /// Largest error of its rewrites that stayed.
+    /// Largest error of its rewrites that stayed, as far as they could be compared.
     pub(super) error: Option<f64>,
     /// The worst verdict of those.
     pub(super) verdict: Option<Verdict>,
@@ -35,12 +35,13 @@ pub(super) fn summaries(log: &RewriteLog, checks: Option<&RewriteChecks>) -> Vec
     };
     let summary = |name: &str, class: &str| {
         let found = checked(name);
+        let seen = found.iter().filter(|check| check.verdict != Verdict::NotComparable);
         PassSummary {
             name: name.to_owned(),
             class: class.to_owned(),
             rewrites: rewrites.get(name).copied().unwrap_or(0),
             declined: declined.get(name).copied().unwrap_or(0),
-            error: found.iter().map(|check| check.max_abs).reduce(f64::max),
+            error: seen.map(|check| check.max_abs).reduce(f64::max),
             verdict: found.iter().map(|check| check.verdict).max(),
         }
     };
@@ -49,6 +50,9 @@ pub(super) fn summaries(log: &RewriteLog, checks: Option<&RewriteChecks>) -> Vec
 
 /// What became of the model, in a sentence.
 pub(super) fn answer(log: &RewriteLog, checks: Option<&RewriteChecks>) -> String {
+    if log.records.is_empty() && log.rejected.is_empty() {
+        return format!("its {} stay as they are", count(log.nodes_before, "node"));
+    }
     let rounds = count(log.rounds, "round");
     let change = format!("{} nodes became {} in {rounds}", log.nodes_before, log.nodes_after);
     match checks {

@@ -9,4 +9,5 @@ mod html;
 mod html_proof;
 mod junit;
 mod proofs;
+mod rewrites;
 mod text;
