@@ -4,6 +4,7 @@ mod bundle;
 mod search;
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 pub use bundle::{BundleChange, NodeChange, transform_bundle};
 pub use search::{Culprit, Tool, ToolCulprits, bisect_model, bisect_with_tool};
@@ -19,7 +20,7 @@ pub use veracity_transform::{
     Audit, Class, Limits, LogOptions, Pass, Pipeline, Recorded, diff, read_log, replay, reverse,
 };
 use veracity_transform::{
-    Elements, Trusting, audit, elements_path, log_path, passes, record, transform,
+    Elements, Transformed, Trusting, audit, elements_path, log_path, passes, record, transform,
 };
 
 use crate::Engines;
@@ -48,12 +49,36 @@ impl TransformOptions {
 }
 
 /// A model that was changed, and what is known about it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Change {
-    /// The result, its log, and what is needed to undo it.
-    pub recorded: Recorded,
     /// What checking showed; `None` when nothing was checked.
     pub checks: Option<RewriteChecks>,
+    original: Model,
+    pipeline: Pipeline,
+    done: Transformed,
+    log: LogOptions,
+    recorded: OnceLock<Recorded>,
+}
+
+impl Change {
+    /// The result, its log, and what is needed to undo it. Made when first asked for: both models
+    /// are hashed for it, which takes longer than most transformations.
+    pub fn recorded(&self) -> Result<&Recorded> {
+        if let Some(recorded) = self.recorded.get() {
+            return Ok(recorded);
+        }
+        let made = record(&self.original, &self.pipeline, &self.done, self.log)?;
+        Ok(self.recorded.get_or_init(|| made))
+    }
+
+    /// The result. Its nodes say where they come from, unless that is not wanted.
+    pub fn model(&self) -> Result<Model> {
+        if self.log.provenance {
+            Ok(self.recorded()?.model.clone())
+        } else {
+            self.done.graph.to_model()
+        }
+    }
 }
 
 /// Changes a model.
@@ -73,8 +98,8 @@ pub fn transform_model(
         let (done, checks) = pipeline.run_checked(graph, limits, engine.as_ref(), check)?;
         (done, Some(checks))
     };
-    let recorded = record(original, &pipeline, &done, options.log)?;
-    Ok(Change { recorded, checks })
+    let (original, log) = (original.clone(), options.log);
+    Ok(Change { checks, original, pipeline, done, log, recorded: OnceLock::new() })
 }
 
 /// Changes the model of a file, the weights beside it included.

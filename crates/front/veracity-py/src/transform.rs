@@ -37,27 +37,28 @@ pub(crate) struct Transformed {
 impl Transformed {
     /// The new model, as the bytes of its file.
     fn model<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.change.recorded.model.to_bytes()).or_raise(py)?;
+        let bytes = py.detach(|| self.change.model()?.to_bytes()).or_raise(py)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// The original, found from the log alone.
     fn reverse<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let recorded = &self.change.recorded;
-        let bytes = py
-            .detach(|| reverse(&recorded.model, &recorded.log, &recorded.elements)?.to_bytes())
-            .or_raise(py)?;
+        let original = || {
+            let recorded = self.change.recorded()?;
+            reverse(&recorded.model, &recorded.log, &recorded.elements)?.to_bytes()
+        };
+        let bytes = py.detach(original).or_raise(py)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// Writes the model; with its log and what is needed to undo it, unless it is not wanted.
     fn write(&self, py: Python<'_>, path: PathBuf, with_log: bool) -> PyResult<()> {
-        let recorded = &self.change.recorded;
-        py.detach(move || {
+        py.detach(|| {
             if with_log {
+                let recorded = self.change.recorded()?;
                 recorded.write_with(&path, |model, path| model.write_fitting(path))
             } else {
-                recorded.model.write_fitting(&path)
+                self.change.model()?.write_fitting(&path)
             }
         })
         .or_raise(py)
@@ -65,7 +66,7 @@ impl Transformed {
 
     /// The log, as JSON.
     fn log_json(&self, py: Python<'_>) -> PyResult<String> {
-        to_json(&self.change.recorded.log).or_raise(py)
+        self.change.recorded().and_then(|recorded| to_json(&recorded.log)).or_raise(py)
     }
 
     /// What checking showed, as JSON; `None` when nothing was checked.
@@ -74,14 +75,16 @@ impl Transformed {
     }
 
     /// What was done, as text.
-    fn text(&self, name: &str, width: usize) -> String {
+    fn text(&self, py: Python<'_>, name: &str, width: usize) -> PyResult<String> {
         let options = TextOptions { width, ..TextOptions::default() };
-        rewrites::text(name, &self.change.recorded.log, self.change.checks.as_ref(), &options)
+        let log = &self.change.recorded().or_raise(py)?.log;
+        Ok(rewrites::text(name, log, self.change.checks.as_ref(), &options))
     }
 
     /// What was done, as Markdown.
-    fn markdown(&self, name: &str) -> String {
-        rewrites::markdown(name, &self.change.recorded.log, self.change.checks.as_ref())
+    fn markdown(&self, py: Python<'_>, name: &str) -> PyResult<String> {
+        let log = &self.change.recorded().or_raise(py)?.log;
+        Ok(rewrites::markdown(name, log, self.change.checks.as_ref()))
     }
 
     /// Nodes that a pass touched, or all passes.
@@ -112,7 +115,7 @@ impl Transformed {
         py: Python<'_>,
         question: impl FnOnce(&Audit<'_>) -> veracity::Result<String>,
     ) -> PyResult<String> {
-        let recorded = &self.change.recorded;
+        let recorded = self.change.recorded().or_raise(py)?;
         let audit = Audit::new(&recorded.model, &recorded.log);
         audit.and_then(|audit| question(&audit)).or_raise(py)
     }

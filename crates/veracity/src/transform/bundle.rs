@@ -55,7 +55,7 @@ pub fn transform_bundle(
             Some((path, file)) => {
                 let options = with_samples(options, node, &samples);
                 let change = transform_file(&file, &options, engines)?;
-                let bytes = FileContent::Bytes(change.recorded.model.to_bytes()?);
+                let bytes = FileContent::Bytes(change.model()?.to_bytes()?);
                 writer = writer.file(path, bytes);
                 Some(change)
             }

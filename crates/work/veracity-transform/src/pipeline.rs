@@ -50,6 +50,12 @@ impl Pipeline {
     }
 }
 
+impl std::fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.passes.iter().map(|pass| pass.name())).finish()
+    }
+}
+
 fn known(name: &str) -> Result<Box<dyn Pass>> {
     let all = passes::all();
     let names: Vec<&'static str> = all.iter().map(|pass| pass.name()).collect();

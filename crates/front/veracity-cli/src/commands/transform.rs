@@ -86,12 +86,11 @@ fn check_target(arguments: &TransformArgs) -> Result<(), Refusal> {
 }
 
 fn write(arguments: &TransformArgs, change: &Change) -> Result<(), Refusal> {
-    let Change { recorded, .. } = change;
     let write = |model: &Model, path: &Path| model.write_fitting(path);
     if arguments.no_log {
-        return write(&recorded.model, &arguments.output);
+        return write(&change.model()?, &arguments.output);
     }
-    recorded.write_with(&arguments.output, write)
+    change.recorded()?.write_with(&arguments.output, write)
 }
 
 /// What a program is told.
@@ -108,7 +107,7 @@ fn answer(
     name: &str,
     change: &Change,
 ) -> Result<(), Failure> {
-    let (log, checks) = (&change.recorded.log, change.checks.as_ref());
+    let (log, checks) = (&change.recorded()?.log, change.checks.as_ref());
     let text = match arguments.format {
         PageFormat::Json => return Ok(context.answer_json(&Answer { log, checks })?),
         PageFormat::Md => rewrites::markdown(name, log, checks),

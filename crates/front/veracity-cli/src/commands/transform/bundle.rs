@@ -44,18 +44,15 @@ fn answer(
     change: &BundleChange,
 ) -> Result<(), Failure> {
     if arguments.format == PageFormat::Json {
-        let nodes: Vec<serde_json::Value> = change
-            .nodes
-            .iter()
-            .map(|node| {
-                let change = node.change.as_ref();
-                let log = change.map(|change| &change.recorded.log);
-                json!({
-                    "node": node.node, "log": log,
-                    "checks": change.and_then(|change| change.checks.as_ref()),
-                })
-            })
-            .collect();
+        let mut nodes = Vec::new();
+        for node in &change.nodes {
+            let change = node.change.as_ref();
+            let recorded = change.map(|change| change.recorded()).transpose()?;
+            nodes.push(json!({
+                "node": node.node, "log": recorded.map(|recorded| &recorded.log),
+                "checks": change.and_then(|change| change.checks.as_ref()),
+            }));
+        }
         let bundle = change.path.display().to_string();
         let answer = json!({ "bundle": bundle, "nodes": nodes, "proof": change.proof });
         return Ok(context.answer_json(&answer)?);
@@ -70,7 +67,7 @@ fn answer(
                 text += ": not an ONNX model, left as it is\n";
             }
             Some(done) => {
-                let (log, checks) = (&done.recorded.log, done.checks.as_ref());
+                let (log, checks) = (&done.recorded()?.log, done.checks.as_ref());
                 text += &match arguments.format {
                     PageFormat::Md => rewrites::markdown(&node.node, log, checks),
                     _ => rewrites::text(&node.node, log, checks, &options),
