@@ -52,6 +52,7 @@ impl Transformed {
     }
 
     /// Writes the model; with its log and what is needed to undo it, unless it is not wanted.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
     fn write(&self, py: Python<'_>, path: PathBuf, with_log: bool) -> PyResult<()> {
         py.detach(|| {
             if with_log {
