@@ -21,6 +21,7 @@ mod run_refused;
 mod seal;
 mod support;
 mod terminal;
+mod transform;
 mod verify;
 mod verify_robot;
 mod walker;
