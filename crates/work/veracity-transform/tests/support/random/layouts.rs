@@ -43,7 +43,8 @@ fn moved_unit(made: &mut Made) -> bool {
     made.give(name, &[value.dims[0], value.dims[1], 1, value.dims[2]])
 }
 
-/// The last axis in two halves, which change places with the one before, and an axis of size 1.
+/// The last axis in two halves, which change places with the one before, and an axis of size 1;
+/// some of them change back.
 fn heads(made: &mut Made) -> bool {
     let fits = |dims: &[usize]| dims.len() == 3 && dims[2].is_multiple_of(2);
     let Some(value) = made.pick(fits) else { return false };
@@ -53,6 +54,10 @@ fn heads(made: &mut Made) -> bool {
     let turned = made.op_with("Transpose", &[&apart], |node| node.ints("perm", [0, 2, 1, 3]));
     let first = made.ints(&[1]);
     let name = made.op("Unsqueeze", &[&turned, &first]);
+    if value.dims[1].is_multiple_of(2) {
+        let back = made.op_with("Transpose", &[&name], |node| node.ints("perm", [0, 1, 3, 2, 4]));
+        return made.give(back, &[value.dims[0], 1, value.dims[1], 2, half]);
+    }
     made.give(name, &[value.dims[0], 1, 2, value.dims[1], half])
 }
 
