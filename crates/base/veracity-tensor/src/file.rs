@@ -22,6 +22,7 @@ use crate::Tensor;
 
 mod disk;
 mod elements;
+pub mod folder;
 pub mod npy;
 pub mod npz;
 pub mod safetensors;
