@@ -1,5 +1,7 @@
 //! Prints the JSON Schema of a file: of `proof.json` with the argument `proof`, of a drift report with
-//! `drift`, of a log of rewrites with `rewrites`, of a difference of models with `model-diff`. `cargo xtask schema` keeps them in `docs/schema`.
+//! `drift`, of a log of rewrites with `rewrites`, of what checking them showed with
+//! `rewrite-checks`, of a difference of models with `model-diff`. `cargo xtask schema` keeps them
+//! in `docs/schema`.
 //!
 //! The schema is that of reading: what it requires is in every file of this major version, and a
 //! file of an earlier minor version still fits.
@@ -8,7 +10,7 @@ use std::io::{Error, Write as _};
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
-use veracity_results::{DriftReport, ModelDiff, Proof, RewriteLog};
+use veracity_results::{DriftReport, ModelDiff, Proof, RewriteChecks, RewriteLog};
 
 fn main() -> std::io::Result<()> {
     let of_what = std::env::args().nth(1).unwrap_or_default();
@@ -17,8 +19,12 @@ fn main() -> std::io::Result<()> {
         "proof" => generator.into_root_schema_for::<Proof>(),
         "drift" => generator.into_root_schema_for::<DriftReport>(),
         "rewrites" => generator.into_root_schema_for::<RewriteLog>(),
+        "rewrite-checks" => generator.into_root_schema_for::<RewriteChecks>(),
         "model-diff" => generator.into_root_schema_for::<ModelDiff>(),
-        _ => return Err(Error::other("say `proof`, `drift`, `rewrites` or `model-diff`")),
+        _ => {
+            let known = "`proof`, `drift`, `rewrites`, `rewrite-checks` or `model-diff`";
+            return Err(Error::other(format!("say {known}")));
+        }
     };
     let text = serde_json::to_string_pretty(&schema)?;
     writeln!(std::io::stdout(), "{text}")

@@ -1,7 +1,7 @@
 //! Bytes that start on a cache line.
 #![expect(unsafe_code, reason = "aligned allocation needs the raw allocator")]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -9,10 +9,15 @@ use std::ptr::NonNull;
 /// register, so that no vector load is split.
 const ALIGNMENT: usize = 64;
 
-/// Zeroed heap memory that starts on a cache line.
+/// Heap memory that starts on a cache line.
+///
+/// Asking the allocator for aligned zeros makes it write them. Plain zeros it gets from the system,
+/// which makes them when they are first touched: so a little more is asked for than is used.
 pub struct AlignedBytes {
     start: NonNull<u8>,
     len: usize,
+    /// Bytes of the allocation before the start.
+    skipped: usize,
 }
 
 // SAFETY: the memory is owned, and only reached through `&self` and `&mut self`.
@@ -26,23 +31,29 @@ impl AlignedBytes {
     /// # Panics
     /// When `len` exceeds `isize::MAX`; [`crate::Shape`] rules that out.
     pub fn zeroed(len: usize) -> Self {
-        if len == 0 {
-            return Self { start: Self::dangling(), len };
-        }
-        let layout = Self::layout(len);
         // SAFETY: the layout has a size of at least 1.
-        let start = unsafe { alloc_zeroed(layout) };
-        match NonNull::new(start) {
-            Some(start) => Self { start, len },
-            None => handle_alloc_error(layout),
-        }
+        Self::allocated(len, |layout| unsafe { alloc_zeroed(layout) })
     }
 
     /// A copy of `bytes`.
     pub fn copy_of(bytes: &[u8]) -> Self {
-        let mut copy = Self::zeroed(bytes.len());
-        copy.copy_from_slice(bytes);
+        // SAFETY: the layout has a size of at least 1.
+        let copy = Self::allocated(bytes.len(), |layout| unsafe { alloc(layout) });
+        // SAFETY: the memory is new and as long as `bytes`; all of it is written before it is read.
+        unsafe { copy.start.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         copy
+    }
+
+    fn allocated(len: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> Self {
+        if len == 0 {
+            return Self { start: Self::dangling(), len, skipped: 0 };
+        }
+        let layout = Self::layout(len);
+        let Some(first) = NonNull::new(allocate(layout)) else { handle_alloc_error(layout) };
+        let skipped = first.align_offset(ALIGNMENT);
+        // SAFETY: less than `ALIGNMENT` bytes are skipped, and as many more were asked for.
+        let start = unsafe { first.add(skipped) };
+        Self { start, len, skipped }
     }
 
     /// Address of the first byte, for engines that keep it. Valid until the value is dropped,
@@ -52,7 +63,8 @@ impl AlignedBytes {
     }
 
     fn layout(len: usize) -> Layout {
-        Layout::from_size_align(len, ALIGNMENT).expect("a tensor is at most isize::MAX bytes")
+        let room = len.checked_add(ALIGNMENT).and_then(|room| Layout::array::<u8>(room).ok());
+        room.expect("a tensor is at most isize::MAX bytes")
     }
 
     fn dangling() -> NonNull<u8> {
@@ -67,8 +79,8 @@ struct CacheLine;
 impl Drop for AlignedBytes {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: allocated in `zeroed` with this very layout.
-            unsafe { dealloc(self.start.as_ptr(), Self::layout(self.len)) }
+            // SAFETY: allocated in `allocated` with this very layout, that many bytes before.
+            unsafe { dealloc(self.start.sub(self.skipped).as_ptr(), Self::layout(self.len)) }
         }
     }
 }

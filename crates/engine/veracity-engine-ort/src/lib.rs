@@ -27,7 +27,8 @@ use ort_sys::OrtSession;
 pub use search::Search;
 use veracity_diag::{Diagnostic, Result, codes};
 use veracity_engine::{
-    Device, Engine, ModelBytes, ModelFormat, ModelSource, Ports, Session, SessionOptions,
+    Device, Engine, Evaluation, ModelBytes, ModelFormat, ModelSource, Ports, Session,
+    SessionOptions,
 };
 use veracity_tensor::Tensor;
 
@@ -114,6 +115,16 @@ impl Engine for OrtEngine {
         outputs: &[&str],
         options: &SessionOptions,
     ) -> Result<Vec<Option<Tensor>>> {
+        let found = self.evaluate_each(source, &[Evaluation { inputs, outputs }], options)?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    fn evaluate_each(
+        &self,
+        source: &ModelSource,
+        runs: &[Evaluation<'_>],
+        options: &SessionOptions,
+    ) -> Result<Vec<Vec<Option<Tensor>>>> {
         check_request(source, options)?;
         let (session, _) = create::create(&self.library, &source.bytes, options)?;
         let failed = |failure: Failure| {
@@ -121,7 +132,9 @@ impl Engine for OrtEngine {
             Diagnostic::error(codes::ENGINE_RUN_FAILED, message).at(source.bytes.place())
         };
         let runner = Runner::new(self.library.api, session).map_err(failed)?;
-        Ok(runner.fetch(inputs, outputs).map_err(failed)?)
+        let fetch =
+            |run: &Evaluation<'_>| Ok(runner.fetch(run.inputs, run.outputs).map_err(failed)?);
+        runs.iter().map(fetch).collect()
     }
 
     fn optimized(

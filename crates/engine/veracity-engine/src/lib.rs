@@ -19,6 +19,15 @@ pub use source::{ModelBytes, ModelFormat, ModelSource};
 use veracity_diag::{Diagnostic, Refusal, Result, codes};
 use veracity_tensor::Tensor;
 
+/// One run of a model whose outputs nobody declared.
+#[derive(Clone, Copy, Debug)]
+pub struct Evaluation<'v> {
+    /// What it is given, by name.
+    pub inputs: &'v [(&'v str, &'v Tensor)],
+    /// Names of the values that are wanted.
+    pub outputs: &'v [&'v str],
+}
+
 /// Loads models of some formats.
 pub trait Engine: Send + Sync {
     /// Short stable name: `ort`, `torch`, `embedded`.
@@ -61,6 +70,17 @@ pub trait Engine: Send + Sync {
     ) -> Result<Vec<Option<Tensor>>> {
         let _ = (inputs, outputs, options);
         Err(self.cannot(source, "run a model whose shapes are not declared"))
+    }
+
+    /// Runs an ONNX model several times, loaded once where the engine can do that: for what is to be
+    /// seen to repeat itself, and for many inputs of the same shapes.
+    fn evaluate_each(
+        &self,
+        source: &ModelSource,
+        runs: &[Evaluation<'_>],
+        options: &SessionOptions,
+    ) -> Result<Vec<Vec<Option<Tensor>>>> {
+        runs.iter().map(|run| self.evaluate(source, run.inputs, run.outputs, options)).collect()
     }
 
     /// The graph that the engine makes of an ONNX model before it runs it, as an ONNX file, without

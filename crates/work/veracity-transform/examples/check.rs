@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use veracity_engine_ort::{OrtEngine, Search};
 use veracity_onnx::{Graph, Model};
 use veracity_results::Verdict;
-use veracity_transform::judge::{CheckOptions, Checker, InputSet, Inputs, Validation};
+use veracity_transform::judge::{CheckOptions, Checker, Inputs, Validation};
 use veracity_transform::{Limits, Pipeline, Trusting, transform};
 
 fn main() {
@@ -28,7 +28,7 @@ fn main() {
         let done = transform(graph.clone(), &pipeline, Limits::default(), &mut Trusting).unwrap();
         println!("{path}: {} -> {} nodes", graph.len(), done.graph.len());
         println!("  passes alone {:.3} s", cpu() - start);
-        let inputs = Inputs { sets: vec![InputSet::Normal], ..Inputs::default() };
+        let inputs = Inputs::default();
         let options = CheckOptions { inputs, ..CheckOptions::default() };
         let mut checker = Checker::new(&graph, &engine, options.clone());
         let start = cpu();

@@ -9,9 +9,11 @@
 mod adverse;
 mod checker;
 mod comparer;
+mod constants;
 mod crop;
 mod inputs;
 mod local;
+mod moving;
 mod options;
 mod random;
 mod rules;

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "the library works on raw memory")]
 
 use std::ffi::{CString, c_char};
+use std::ptr::NonNull;
 
 use ort_sys::{ONNXType, OrtValue};
 use veracity_tensor::{Shape, Tensor};
@@ -107,13 +108,12 @@ impl Runner {
             let shape = shape.ok_or_else(|| Failure::other("an output has an impossible shape"))?;
             let mut start = std::ptr::null_mut();
             check(api, (api.GetTensorMutableData)(value.as_ptr(), &raw mut start))?;
-            let mut tensor = Tensor::zeros(dtype, shape);
-            let bytes = tensor.bytes_mut();
-            if !bytes.is_empty() {
-                let from = start.cast_const().cast::<u8>();
-                std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len());
-            }
-            Ok(Some(tensor))
+            let len = shape.elements() * dtype.size();
+            let bytes: &[u8] = match NonNull::new(start.cast::<u8>()) {
+                Some(start) if len > 0 => std::slice::from_raw_parts(start.as_ptr(), len),
+                _ => &[],
+            };
+            Ok(Tensor::from_bytes(dtype, shape, bytes).ok())
         }
     }
 }

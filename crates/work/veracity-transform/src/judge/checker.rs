@@ -90,6 +90,7 @@ impl<'e> Checker<'e> {
 
     fn compare(&mut self, pass: &str, graph: &Graph, rewrites: &[Rewrite]) -> Vec<CumulativeCheck> {
         let class = rewrites.iter().map(|rewrite| rewrite.class).max().unwrap_or(Class::ExactBits);
+        self.whole.learn(&self.store);
         self.whole.compare(&mut self.bench, graph, class, &self.options, |check| {
             check.rewrites = rewrites.len();
             pass.clone_into(&mut check.pass);

@@ -61,7 +61,7 @@ impl<'e> Comparer<'e> {
         let mut worst = Difference { verdict: Verdict::Proved, reason: None };
         for set in sets {
             for check in
-                self.whole.compare_on(&mut self.bench, candidate, class, &self.options, set)
+                self.whole.compare_on(&mut self.bench, candidate, class, &self.options, &[set])
             {
                 if check.verdict > worst.verdict {
                     let reason = check.reason.as_deref().unwrap_or_default();

@@ -15,7 +15,7 @@ use super::run::{Failure, Job};
 use super::second::{Suspect, look};
 use super::sets::{Case, Set};
 use super::tally::Tally;
-use super::values::first_other_bits;
+use super::values::same_bits;
 use super::window::{Side, Window};
 use crate::{Class, Rewrite};
 
@@ -71,7 +71,8 @@ impl<'c, 'e> Local<'c, 'e> {
             }
         }
         names.retain(|name| self.graph.weight(name).is_none());
-        self.checker.store.fetch(&mut self.checker.bench, self.graph, &names);
+        let Checker { store, bench, original, .. } = &mut *self.checker;
+        store.fetch(bench, original, self.graph, &names);
     }
 
     /// Windows that are run together, within the memory that is allowed.
@@ -247,9 +248,7 @@ impl<'c, 'e> Local<'c, 'e> {
         let again = once.split_off(jobs.len());
         for (((at, name), once), again) in blamed.iter().zip(once).zip(again) {
             let (Ok(once), Ok(again)) = (once, again) else { continue };
-            let differs = |(one, two): (&Tensor, &Tensor)| {
-                one.shape() != two.shape() || first_other_bits(one, two).is_some()
-            };
+            let differs = |(one, two): (&Tensor, &Tensor)| !same_bits(one, two);
             // What the original gave stands for it, too.
             let case = &cases[*at];
             let real = sets[case.set].real.filter(|_| case.is_known);

@@ -1,17 +1,18 @@
 //! Runs sides of windows, many in one model, each with names of its own.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use veracity_diag::{Refusal, Result};
 use veracity_engine::{
-    Device, Engine, ModelBytes, ModelFormat, ModelSource, OptimizationLevel, SessionOptions,
+    Device, Engine, Evaluation, ModelBytes, ModelFormat, ModelSource, OptimizationLevel,
+    SessionOptions,
 };
 use veracity_onnx::{Graph, Node};
 use veracity_tensor::Tensor;
 
 use super::CheckOptions;
+use super::constants::Constants;
 use super::values::widened;
 use super::window::Side;
 
@@ -43,11 +44,13 @@ pub(crate) struct Failure {
 pub(crate) struct Bench<'e> {
     pub(crate) engine: &'e dyn Engine,
     session: SessionOptions,
+    constants: Constants,
     /// Models that were run so far.
     pub(crate) runs: usize,
 }
 
-type Got = std::result::Result<Vec<Tensor>, Failure>;
+/// Values, or why there are none.
+pub(crate) type Got = std::result::Result<Vec<Tensor>, Failure>;
 
 impl<'e> Bench<'e> {
     /// Runs what stands in the file and nothing else: no graph is rewritten by the engine.
@@ -57,7 +60,7 @@ impl<'e> Bench<'e> {
             device: Device::Cpu,
             optimization: OptimizationLevel::None,
         };
-        Self { engine, session, runs: 0 }
+        Self { engine, session, constants: Constants::new(options.memory), runs: 0 }
     }
 
     /// Runs jobs together; what fails is run alone, so that it hides nothing else.
@@ -68,6 +71,53 @@ impl<'e> Bench<'e> {
     /// The same in float64.
     pub(crate) fn run_wide(&mut self, of: &Graph, jobs: &[Job<'_>]) -> Vec<Got> {
         self.run_in(of, jobs, true)
+    }
+
+    /// Runs one side several times, each for some values: loaded once where shapes are the same.
+    pub(crate) fn run_each(
+        &mut self,
+        of: &Graph,
+        side: &Side,
+        runs: &[(&[&str], &Values)],
+    ) -> Vec<Got> {
+        if let Some(found) = self.loaded_once(of, side, runs) {
+            return found.into_iter().map(Ok).collect();
+        }
+        let job = |(set, &(wanted, values))| Job { side, wanted, values: (set, values) };
+        let jobs: Vec<Job<'_>> = runs.iter().enumerate().map(job).collect();
+        self.run(of, &jobs)
+    }
+
+    fn loaded_once(
+        &mut self,
+        of: &Graph,
+        side: &Side,
+        runs: &[(&[&str], &Values)],
+    ) -> Option<Vec<Vec<Tensor>>> {
+        let (_, first) = runs.first()?;
+        let all: BTreeSet<&str> =
+            runs.iter().flat_map(|(wanted, _)| wanted.iter().copied()).collect();
+        let wanted: Vec<&str> = all.into_iter().collect();
+        let mut merged = Merged::default();
+        let job = Job { side, wanted: &wanted, values: (0, first) };
+        merged.add(0, &job, &mut self.constants).ok()?;
+        let inputs: Vec<Vec<(&str, &Tensor)>> =
+            runs.iter().map(|(_, values)| merged.inputs_of(values)).collect::<Option<_>>()?;
+        let inside: Vec<Vec<String>> = runs
+            .iter()
+            .map(|(wanted, _)| wanted.iter().map(|name| format!("0/{name}")).collect())
+            .collect();
+        let outputs: Vec<Vec<&str>> =
+            inside.iter().map(|names| names.iter().map(String::as_str).collect()).collect();
+        let runs: Vec<Evaluation<'_>> = inputs
+            .iter()
+            .zip(&outputs)
+            .map(|(inputs, outputs)| Evaluation { inputs, outputs })
+            .collect();
+        self.runs += runs.len();
+        let found =
+            self.engine.evaluate_each(&merged.source(of).ok()?, &runs, &self.session).ok()?;
+        found.into_iter().map(|run| run.into_iter().collect()).collect()
     }
 
     fn run_in(&mut self, of: &Graph, jobs: &[Job<'_>], wide: bool) -> Vec<Got> {
@@ -94,7 +144,7 @@ impl<'e> Bench<'e> {
     ) -> std::result::Result<Vec<Vec<Tensor>>, Failure> {
         let mut merged = Merged::default();
         for (number, job) in jobs.iter().enumerate() {
-            merged.add(number, job)?;
+            merged.add(number, job, &mut self.constants)?;
         }
         if wide {
             merged.widen()?;
@@ -121,9 +171,7 @@ impl<'e> Bench<'e> {
         merged: &Merged<'_>,
         outputs: &[&str],
     ) -> Result<Vec<Option<Tensor>>> {
-        let bytes = merged.window.to_model(of)?.to_bytes()?;
-        let bytes = ModelBytes::Memory(Arc::from(bytes));
-        let source = ModelSource { format: ModelFormat::Onnx, bytes };
+        let source = merged.source(of)?;
         let inputs: Vec<(&str, &Tensor)> =
             merged.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.as_ref())).collect();
         self.engine.evaluate(&source, &inputs, outputs, &self.session)
@@ -134,13 +182,18 @@ impl<'e> Bench<'e> {
 #[derive(Default)]
 struct Merged<'w> {
     window: veracity_onnx::Window,
-    inputs: BTreeMap<String, Cow<'w, Tensor>>,
+    inputs: BTreeMap<String, Arc<Tensor>>,
     /// Constants that are in already.
     known: std::collections::HashSet<&'w str>,
 }
 
 impl<'w> Merged<'w> {
-    fn add(&mut self, number: usize, job: &Job<'w>) -> std::result::Result<(), Failure> {
+    fn add(
+        &mut self,
+        number: usize,
+        job: &Job<'w>,
+        constants: &mut Constants,
+    ) -> std::result::Result<(), Failure> {
         let (set, values) = job.values;
         let mut names: HashMap<String, String> = HashMap::new();
         for (name, weight) in &job.side.weights {
@@ -151,8 +204,8 @@ impl<'w> Merged<'w> {
             }
             match weight.dtype() {
                 Some(_) if weight.size() > HANDED_IN => {
-                    let tensor = weight.tensor().ok_or_else(|| no_elements(name))?;
-                    self.hand_in(inside, Cow::Owned(tensor));
+                    let tensor = constants.tensor(weight).ok_or_else(|| no_elements(name))?;
+                    self.hand_in(inside, tensor);
                 }
                 _ => self.window.weights.push((inside, weight.clone())),
             }
@@ -165,7 +218,7 @@ impl<'w> Merged<'w> {
             if let Some(value) = values.get(&name) {
                 let inside = format!("given {set}/{name}");
                 if !self.inputs.contains_key(&inside) {
-                    self.hand_in(inside.clone(), Cow::Borrowed(value.as_ref()));
+                    self.hand_in(inside.clone(), value.clone());
                 }
                 names.insert(name, inside);
             }
@@ -177,7 +230,26 @@ impl<'w> Merged<'w> {
         Ok(())
     }
 
-    fn hand_in(&mut self, name: String, tensor: Cow<'w, Tensor>) {
+    fn source(&self, of: &Graph) -> Result<ModelSource> {
+        let bytes = self.window.to_model(of)?.to_bytes()?;
+        let bytes = ModelBytes::Memory(Arc::from(bytes));
+        Ok(ModelSource { format: ModelFormat::Onnx, bytes })
+    }
+
+    /// What the one job is given when it is run on other values; `None` when their shapes differ.
+    fn inputs_of<'v>(&'v self, values: &'v Values) -> Option<Vec<(&'v str, &'v Tensor)>> {
+        let other = |(inside, first): (&'v String, &'v Arc<Tensor>)| {
+            let tensor = match inside.strip_prefix("given 0/") {
+                Some(name) => values.get(name)?,
+                None => first,
+            };
+            let same = (tensor.dtype(), tensor.shape()) == (first.dtype(), first.shape());
+            same.then_some((inside.as_str(), tensor.as_ref()))
+        };
+        self.inputs.iter().map(other).collect()
+    }
+
+    fn hand_in(&mut self, name: String, tensor: Arc<Tensor>) {
         let dims = tensor.shape().dims().to_vec();
         self.window.inputs.push((name.clone(), tensor.dtype(), dims));
         self.inputs.insert(name, tensor);
@@ -187,7 +259,7 @@ impl<'w> Merged<'w> {
         let wide = self.window.widened();
         self.window = wide.ok_or_else(|| no_elements("a constant"))?;
         for tensor in self.inputs.values_mut() {
-            *tensor = Cow::Owned(widened(tensor));
+            *tensor = Arc::new(widened(tensor));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Which window is run on which values.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use veracity_onnx::Node;
@@ -8,6 +8,7 @@ use veracity_onnx::Node;
 use super::adverse::Adverse;
 use super::crop::{corner, may_crop};
 use super::local::Local;
+use super::moving::{kinds, looks_at};
 use super::run::Values;
 use super::tally::Tally;
 use super::window::Window;
@@ -50,26 +51,35 @@ impl Local<'_, '_> {
             })
             .collect();
         let Some(real) = sets.first().map(|set| set.values.clone()) else { return sets };
-        let kinds: BTreeSet<Adverse> = rewrites
-            .iter()
-            .flat_map(|rewrite| Adverse::for_class(rewrite.class))
-            .copied()
-            .collect();
+        let held = windows.iter().zip(rewrites);
+        let held: Vec<&[Adverse]> =
+            held.map(|(window, rewrite)| kinds(window, rewrite.class)).collect();
+        let all: BTreeSet<Adverse> = held.iter().copied().flatten().copied().collect();
         let crops: Vec<bool> = windows.iter().map(|window| may_crop(window, &real)).collect();
-        for (kind, is_corner) in kinds.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
-            let applies = |((window, rewrite), crop): &((&Window, &&Rewrite), &bool)| {
-                let meant = Adverse::for_class(rewrite.class).contains(&kind);
-                window.is_closed && meant && **crop == is_corner
+        for (kind, is_corner) in all.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+            let applies = |((window, kinds), crop): &((&Window, &&[Adverse]), &bool)| {
+                window.is_closed && kinds.contains(&kind) && **crop == is_corner
             };
-            let names = windows.iter().zip(rewrites).zip(&crops).filter(applies);
-            let names: BTreeSet<&String> =
-                names.flat_map(|((window, _), _)| &window.given).collect();
+            // Names of values, each with whether its elements matter to anybody.
+            let mut names: BTreeMap<&String, bool> = BTreeMap::new();
+            for ((window, _), _) in windows.iter().zip(&held).zip(&crops).filter(applies) {
+                let seen: Vec<bool> =
+                    window.given.iter().map(|name| looks_at(window, name)).collect();
+                if seen.contains(&true) {
+                    for (name, seen) in window.given.iter().zip(seen) {
+                        *names.entry(name).or_default() |= seen;
+                    }
+                }
+            }
             if names.is_empty() {
                 continue;
             }
             let seed = self.checker.options.inputs.seed;
-            let values = names.into_iter().filter_map(|name| {
+            let values = names.into_iter().filter_map(|(name, is_looked_at)| {
                 let value = real.get(name)?;
+                if !is_looked_at && !is_corner {
+                    return Some((name.clone(), value.clone()));
+                }
                 let like = match corner(value).filter(|_| is_corner) {
                     Some(corner) => kind.like(&corner, name, seed),
                     None => kind.like(value, name, seed),
@@ -104,9 +114,12 @@ impl Local<'_, '_> {
             let is_known = self.is_untouched(window);
             let class = rewrites[number].class;
             let crops = sets.first().is_some_and(|real| may_crop(window, &real.values));
+            // Where no number matters, made-up ones say nothing.
             let has_floats = |set: &Set| {
-                let mut found = window.given.iter().filter_map(|name| set.values.get(name));
-                found.any(|value| value.dtype().is_float())
+                window.given.iter().any(|name| {
+                    let value = set.values.get(name);
+                    value.is_some_and(|value| value.dtype().is_float()) && looks_at(window, name)
+                })
             };
             if sets.is_empty() && !window.given.is_empty() {
                 tallies[number].unreachable("the model could not be given inputs");
@@ -117,7 +130,7 @@ impl Local<'_, '_> {
                     Some(0) => true,
                     Some(_) => !window.given.is_empty(),
                     None => {
-                        let kinds = Adverse::for_class(class);
+                        let kinds = kinds(window, class);
                         let meant = held.made.is_some_and(|(kind, is_corner)| {
                             kinds.contains(&kind) && is_corner == crops
                         });

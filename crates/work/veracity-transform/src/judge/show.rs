@@ -50,7 +50,7 @@ pub(crate) fn show(
     let mut window = Window::of(graph, &graph.places(), rewrite);
     let sets = options.inputs.of(graph)?;
     let mut store = Store::new(graph, &sets, 0);
-    store.fetch(&mut bench, graph, &window.given);
+    store.fetch(&mut bench, graph, graph, &window.given);
     let mut tried: Vec<(String, Values, bool)> = Vec::new();
     for set in 0..store.len() {
         let values = window

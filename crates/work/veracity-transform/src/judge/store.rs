@@ -1,9 +1,9 @@
 //! Values that the model really has, for each set of inputs.
 //!
 //! The original is run once for each set, with all of its values as outputs, when the first of them
-//! is needed. Values keep their names through rewrites; those that a rewrite made come from the run
-//! that checked it. Where all values together would take too much memory, only those that are
-//! needed are computed.
+//! is needed; beside the first set it is run again, to see whether it agrees with itself. Values
+//! keep their names through rewrites; those that a rewrite made come from the run that checked it.
+//! Where all values together would take too much memory, only those that are needed are computed.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use veracity_onnx::{Dim, Graph};
 use veracity_tensor::Tensor;
 
 use super::inputs::Given;
-use super::run::{Bench, Job, Values};
+use super::run::{Bench, Failure, Job, Values};
+use super::values::same_bits;
 use super::window::Side;
 use crate::Facts;
 
@@ -21,6 +22,8 @@ pub(crate) struct Store {
     sets: Vec<Held>,
     /// Whether all values together take too much memory.
     is_tight: bool,
+    /// Outputs of the original that differ when it is run again, once that was tried.
+    unstable: Option<BTreeSet<String>>,
 }
 
 struct Held {
@@ -29,7 +32,8 @@ struct Held {
     /// What was asked for and cannot be had, with the reason.
     missing: HashSet<String>,
     problem: Option<String>,
-    is_filled: bool,
+    /// Whether all values of the original were asked for, and whether they came.
+    filled: Option<bool>,
 }
 
 impl Store {
@@ -39,11 +43,11 @@ impl Store {
             values: given_values(graph, given),
             missing: HashSet::new(),
             problem: None,
-            is_filled: false,
+            filled: None,
         };
         let sets: Vec<Held> = given.iter().filter(|one| one.is_local).map(held).collect();
         let is_tight = size_of_all(graph).saturating_mul(sets.len()) > memory;
-        Self { sets, is_tight }
+        Self { sets, is_tight, unstable: None }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -74,62 +78,108 @@ impl Store {
     }
 
     /// Sees to it that values are there, as far as they can be had.
-    pub(crate) fn fetch(&mut self, bench: &mut Bench<'_>, graph: &Graph, names: &BTreeSet<String>) {
+    pub(crate) fn fetch(
+        &mut self,
+        bench: &mut Bench<'_>,
+        original: &Graph,
+        graph: &Graph,
+        names: &BTreeSet<String>,
+    ) {
         for set in &mut self.sets {
-            set.fetch(bench, graph, names, self.is_tight);
+            if set.lacking(names).is_empty() {
+                continue;
+            }
+            if self.is_tight {
+                // What is computed stays only as long as it is used.
+                set.values.retain(|name, _| names.contains(name) || graph.is_input(name));
+            } else if set.filled.is_none() {
+                let again = set.fill(bench, original, self.unstable.is_none());
+                self.unstable = self.unstable.take().or(again);
+            }
+            set.fetch(bench, graph, names);
         }
+    }
+
+    /// What the original answered to a set of inputs, when all of its values are known.
+    pub(crate) fn answers(&self, set: &str, outputs: &[String]) -> Option<Vec<Arc<Tensor>>> {
+        let held = self.sets.iter().find(|held| held.name == set && held.filled == Some(true))?;
+        outputs.iter().map(|name| held.values.get(name).cloned()).collect()
+    }
+
+    /// Outputs of the original that differ when it is run again, if that was tried.
+    pub(crate) fn unstable(&self) -> Option<&BTreeSet<String>> {
+        self.unstable.as_ref()
     }
 }
 
 impl Held {
-    fn fetch(
-        &mut self,
-        bench: &mut Bench<'_>,
-        graph: &Graph,
-        names: &BTreeSet<String>,
-        is_tight: bool,
-    ) {
+    fn lacking<'n>(&self, names: &'n BTreeSet<String>) -> Vec<&'n str> {
         let lacks =
             |name: &&String| !self.values.contains_key(*name) && !self.missing.contains(*name);
-        let lacking: Vec<&str> = names.iter().filter(lacks).map(String::as_str).collect();
+        names.iter().filter(lacks).map(String::as_str).collect()
+    }
+
+    /// Runs the original for its values, and then once more for its outputs when they are to be
+    /// compared: loaded once, as an engine may draw the same random numbers whenever it starts.
+    /// Gives the outputs that differ.
+    fn fill(
+        &mut self,
+        bench: &mut Bench<'_>,
+        original: &Graph,
+        twice: bool,
+    ) -> Option<BTreeSet<String>> {
+        let side = Side::whole(original);
+        let declared: Vec<String> =
+            original.declared_outputs().into_iter().map(|output| output.name).collect();
+        let made: HashSet<&str> = side.made().collect();
+        let outputs: Vec<&str> =
+            declared.iter().map(String::as_str).filter(|name| made.contains(name)).collect();
+        let mut all = side.made_from(&self.values);
+        all.extend(&outputs);
+        let all: Vec<&str> = all.into_iter().collect();
+        let mut runs: Vec<(&[&str], &Values)> = vec![(&all, &self.values)];
+        if twice {
+            runs.push((&outputs, &self.values));
+        }
+        let mut found = bench.run_each(original, &side, &runs).into_iter();
+        let first = found.next();
+        self.filled = Some(matches!(first, Some(Ok(_))));
+        self.take(&all, first?);
+        let again = found.next()?.ok()?;
+        let differs = outputs.iter().zip(&again).filter(|(name, again)| {
+            self.values.get(**name).is_none_or(|once| !same_bits(once, again))
+        });
+        Some(differs.map(|(name, _)| (*name).to_owned()).collect())
+    }
+
+    /// Computes what is lacking in the graph as it is now.
+    fn fetch(&mut self, bench: &mut Bench<'_>, graph: &Graph, names: &BTreeSet<String>) {
+        let lacking = self.lacking(names);
         if lacking.is_empty() {
             return;
         }
-        if is_tight {
-            // What is computed stays only as long as it is used.
-            self.values.retain(|name, _| names.contains(name) || graph.is_input(name));
-        } else if !self.is_filled {
-            self.is_filled = true;
-            let side = Side::whole(graph);
-            let all: Vec<&str> = side.made().collect();
-            if self.run(bench, graph, &side, &all) {
-                self.missing.extend(lacking.into_iter().map(str::to_owned));
-                self.missing.retain(|name| !self.values.contains_key(name));
-                return;
-            }
-        }
         let mut side = Side::whole(graph);
         side.keep_for(lacking.iter().copied());
-        if !self.run(bench, graph, &side, &lacking) {
+        let job = Job { side: &side, wanted: &lacking, values: (0, &self.values) };
+        let Some(found) = bench.run(graph, &[job]).pop() else { return };
+        if !self.take(&lacking, found) {
             self.missing.extend(lacking.into_iter().map(str::to_owned));
         }
     }
 
-    /// Whether it could be run.
-    fn run(&mut self, bench: &mut Bench<'_>, graph: &Graph, side: &Side, wanted: &[&str]) -> bool {
-        let job = Job { side, wanted, values: (0, &self.values) };
-        match bench.run(graph, &[job]).pop() {
-            Some(Ok(found)) => {
+    /// Keeps what came; whether something did.
+    fn take(&mut self, wanted: &[&str], found: Result<Vec<Tensor>, Failure>) -> bool {
+        match found {
+            Ok(found) => {
                 let named = wanted.iter().map(|name| (*name).to_owned());
                 self.values.extend(named.zip(found.into_iter().map(Arc::new)));
                 self.problem = None;
                 true
             }
-            Some(Err(failure)) => {
+            Err(failure) => {
                 self.problem = Some(failure.reason);
                 false
             }
-            None => false,
         }
     }
 }

@@ -110,6 +110,11 @@ pub(super) fn first_other_bits(one: &Tensor, two: &Tensor) -> Option<usize> {
     pairs.position(|(one, two)| one != two && !(is_nan(one) && is_nan(two)))
 }
 
+/// Whether two tensors are the same, bit by bit; any NaN equals any other.
+pub(super) fn same_bits(one: &Tensor, two: &Tensor) -> bool {
+    (one.dtype(), one.shape()) == (two.dtype(), two.shape()) && first_other_bits(one, two).is_none()
+}
+
 /// Half of the distance between 1 and the next number: the largest relative error of one rounding.
 pub(super) fn unit_roundoff(dtype: DType) -> f64 {
     match dtype {

@@ -1,6 +1,7 @@
 //! Compares the outputs of the whole model with those of the original.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use veracity_onnx::Graph;
 use veracity_results::{CumulativeCheck, Verdict};
@@ -9,10 +10,10 @@ use veracity_tensor::Tensor;
 use super::CheckOptions;
 use super::inputs::Given;
 use super::rules::{Demand, Outcome, ROUNDINGS, Row, Rule, compare};
-use super::run::{Bench, Failure, Job, Values};
+use super::run::{Bench, Failure, Got, Values};
 use super::second::{Suspect, look};
-use super::store::given_values;
-use super::values::first_other_bits;
+use super::store::{Store, given_values};
+use super::values::same_bits;
 use super::window::Side;
 use crate::Class;
 
@@ -30,7 +31,7 @@ struct Answered {
     name: String,
     values: Values,
     /// What the original answers, once it was asked.
-    answers: Option<Result<Vec<Tensor>, Failure>>,
+    answers: Option<Result<Vec<Arc<Tensor>>, Failure>>,
 }
 
 impl Whole {
@@ -53,6 +54,16 @@ impl Whole {
         self.sets.iter().map(|set| set.name.clone()).collect()
     }
 
+    /// Takes over what is known about the original, so that it is not run again for it.
+    pub(crate) fn learn(&mut self, store: &Store) {
+        let Some(unstable) = store.unstable() else { return };
+        let found = self.outputs.iter().enumerate().filter(|(_, name)| unstable.contains(*name));
+        self.unstable = Some(found.map(|(index, _)| index).collect());
+        for set in self.sets.iter_mut().filter(|set| set.answers.is_none()) {
+            set.answers = store.answers(&set.name, &self.outputs).map(Ok);
+        }
+    }
+
     /// Compares a graph with the original on every set, output by output. Outputs that are inputs
     /// or constants cannot change: a patch does not touch them.
     pub(crate) fn compare(
@@ -61,15 +72,11 @@ impl Whole {
         graph: &Graph,
         class: Class,
         options: &CheckOptions,
-        label: impl Fn(&mut CumulativeCheck),
+        label: impl FnMut(&mut CumulativeCheck),
     ) -> Vec<CumulativeCheck> {
-        let mut checks = Vec::new();
-        for set in 0..self.sets.len() {
-            for mut check in self.compare_on(bench, graph, class, options, set) {
-                label(&mut check);
-                checks.push(check);
-            }
-        }
+        let all: Vec<usize> = (0..self.sets.len()).collect();
+        let mut checks = self.compare_on(bench, graph, class, options, &all);
+        checks.iter_mut().for_each(label);
         checks
     }
 
@@ -77,16 +84,16 @@ impl Whole {
         self.sets.len()
     }
 
-    /// Compares on one set.
+    /// Compares on some of the sets.
     pub(crate) fn compare_on(
         &mut self,
         bench: &mut Bench<'_>,
         graph: &Graph,
         class: Class,
         options: &CheckOptions,
-        set: usize,
+        sets: &[usize],
     ) -> Vec<CumulativeCheck> {
-        self.ask_original(bench, set);
+        self.ask_original(bench, sets);
         let mut side = Side::whole(graph);
         side.keep_for(self.outputs.iter().map(String::as_str));
         // Each node brings roundings of its own, of either sign, and others make them larger.
@@ -94,37 +101,53 @@ impl Whole {
         let roundings = 4.0 * ROUNDINGS * (self.original.len().max(1) as f64).sqrt();
         let limit = options.approximate_limit;
         let demand = Demand { class, roundings, limit, is_real: true };
-        self.on_set(bench, graph, &side, set, demand, options.inputs.seed)
+        let wanted: Vec<&str> = self.outputs.iter().map(String::as_str).collect();
+        let answered: Vec<usize> = sets
+            .iter()
+            .copied()
+            .filter(|&set| matches!(self.sets[set].answers, Some(Ok(_))))
+            .collect();
+        let runs: Vec<(&[&str], &Values)> =
+            answered.iter().map(|&set| (wanted.as_slice(), &self.sets[set].values)).collect();
+        let after = bench.run_each(graph, &side, &runs);
+        let mut after: BTreeMap<usize, Got> = answered.into_iter().zip(after).collect();
+        let seed = options.inputs.seed;
+        sets.iter()
+            .flat_map(|&set| self.on_set(bench, set, after.remove(&set), demand, seed))
+            .collect()
     }
 
-    /// Runs the original, and the first time once more: what disagrees with itself says nothing
-    /// about a rewrite.
-    fn ask_original(&mut self, bench: &mut Bench<'_>, set: usize) {
-        if self.sets[set].answers.is_some() {
-            return;
-        }
+    /// Runs the original where it was not yet run, and once more when that was never done: what
+    /// disagrees with itself says nothing about a rewrite.
+    fn ask_original(&mut self, bench: &mut Bench<'_>, sets: &[usize]) {
+        let open: Vec<usize> =
+            sets.iter().copied().filter(|&set| self.sets[set].answers.is_none()).collect();
+        // Loaded once: an engine may draw the same random numbers whenever it starts.
+        let again = open.first().filter(|_| self.unstable.is_none());
         let wanted: Vec<&str> = self.outputs.iter().map(String::as_str).collect();
-        let job = Job { side: &self.side, wanted: &wanted, values: (0, &self.sets[set].values) };
-        // In one model, twice: an engine may draw the same random numbers whenever it starts.
-        let jobs = if self.unstable.is_none() { vec![job, job] } else { vec![job] };
-        let mut found = bench.run(&self.original, &jobs).into_iter();
-        let once = found.next().unwrap_or_else(|| Err(Failure::lost()));
-        if let (Ok(once), Some(Ok(again))) = (&once, found.next()) {
-            let pairs = once.iter().zip(&again).enumerate();
-            let differs = pairs.filter(|(_, (one, two))| {
-                one.shape() != two.shape() || first_other_bits(one, two).is_some()
-            });
+        let runs: Vec<(&[&str], &Values)> = open
+            .iter()
+            .chain(again)
+            .map(|&set| (wanted.as_slice(), &self.sets[set].values))
+            .collect();
+        let mut found = bench.run_each(&self.original, &self.side, &runs);
+        let again = again.and_then(|_| found.pop());
+        if let (Some(Ok(once)), Some(Ok(again))) = (found.first(), &again) {
+            let pairs = once.iter().zip(again).enumerate();
+            let differs = pairs.filter(|(_, (one, two))| !same_bits(one, two));
             self.unstable = Some(differs.map(|(index, _)| index).collect());
         }
-        self.sets[set].answers = Some(once);
+        for (set, answers) in open.into_iter().zip(found) {
+            let shared = answers.map(|values| values.into_iter().map(Arc::new).collect());
+            self.sets[set].answers = Some(shared);
+        }
     }
 
     fn on_set(
         &self,
         bench: &mut Bench<'_>,
-        graph: &Graph,
-        side: &Side,
         set: usize,
+        after: Option<Got>,
         demand: Demand,
         seed: u64,
     ) -> Vec<CumulativeCheck> {
@@ -145,9 +168,7 @@ impl Whole {
             }
             None => return all(Verdict::NotComparable, "the original was not run"),
         };
-        let wanted: Vec<&str> = self.outputs.iter().map(String::as_str).collect();
-        let job = Job { side, wanted: &wanted, values: (0, &held.values) };
-        let after = match bench.run(graph, &[job]).pop() {
+        let after = match after {
             Some(Ok(after)) => after,
             Some(Err(failure)) if failure.is_lacking => {
                 let reason = format!("the result could not be run: {}", failure.reason);

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use veracity_onnx::{Graph, Node, NodeId, Weight};
 
+use super::run::Values;
 use crate::Rewrite;
+use crate::evaluate::is_random;
 
 /// Most nodes around a rewrite that are taken in to find values that both sides start from.
 const MOST_AROUND: usize = 64;
@@ -87,6 +89,20 @@ impl Side {
         given.filter(|name| !name.is_empty())
     }
 
+    /// The values that constants do not settle; nodes must be in order. What follows from constants
+    /// alone is large, and rarely asked for.
+    pub(crate) fn made_from(&self, given: &Values) -> BTreeSet<&str> {
+        let mut found: BTreeSet<&str> = BTreeSet::new();
+        for node in &self.nodes {
+            let open = |name: &String| given.contains_key(name) || found.contains(name.as_str());
+            if may_draw(node) || node.reads().iter().any(open) {
+                found.extend(node.outputs().iter().map(String::as_str));
+            }
+        }
+        found.remove("");
+        found
+    }
+
     pub(crate) fn makes(&self, value: &str) -> bool {
         self.made().any(|name| name == value)
     }
@@ -111,6 +127,13 @@ impl Side {
         self.nodes.retain(|_| kept.next().unwrap_or(false));
         self.weights.retain(|name, _| needed.contains(name));
     }
+}
+
+/// Whether a node may give something else each time: itself, in a body, or in a function.
+fn may_draw(node: &Node) -> bool {
+    let holds_others = ["If", "Loop", "Scan", "SequenceMap", "Dropout"];
+    let operator = node.op_type();
+    !node.op_domain().is_empty() || holds_others.contains(&operator) || is_random(operator)
 }
 
 /// A window that is being cut out.
