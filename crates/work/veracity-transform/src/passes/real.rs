@@ -5,11 +5,15 @@ use half::{bf16, f16};
 /// A float type as bytes. Magnitudes are bits without the sign, which order like the numbers.
 pub(super) trait Real: Copy {
     type Bits: Copy + Ord + Default + Send;
-    type Bytes: for<'b> TryFrom<&'b [u8]> + AsRef<[u8]>;
+    type Bytes: Copy + AsRef<[u8]>;
     const SIZE: usize;
     const SMALLEST_NORMAL: Self::Bits;
     const INFINITE: Self::Bits;
 
+    /// Bytes as elements; what is left at the end is left out.
+    fn elements(bytes: &[u8]) -> &[Self::Bytes];
+    /// The same, to write to.
+    fn elements_mut(bytes: &mut [u8]) -> &mut [Self::Bytes];
     fn read(bytes: Self::Bytes) -> Self;
     fn write(self) -> Self::Bytes;
     fn widened(self) -> f64;
@@ -25,6 +29,16 @@ macro_rules! real {
             const SIZE: usize = $size;
             const SMALLEST_NORMAL: $bits = <$type>::MIN_POSITIVE.to_bits();
             const INFINITE: $bits = <$type>::INFINITY.to_bits();
+
+            #[inline]
+            fn elements(bytes: &[u8]) -> &[[u8; $size]] {
+                bytes.as_chunks().0
+            }
+
+            #[inline]
+            fn elements_mut(bytes: &mut [u8]) -> &mut [[u8; $size]] {
+                bytes.as_chunks_mut().0
+            }
 
             #[inline]
             fn read(bytes: [u8; $size]) -> Self {

@@ -75,7 +75,7 @@ fn vector<R: Real>(elements: &[f64]) -> Result<Vec<u8>, String> {
 }
 
 /// Weights from this size on are worth a thread: most of their time goes into asking for memory.
-const LARGE_BYTES: usize = 4 << 20;
+const LARGE_BYTES: usize = 1 << 20;
 const MOST_THREADS: usize = 4;
 
 fn every_block<R: Real>(bytes: &[u8], layout: Layout, factors: &[f64]) -> Result<Vec<u8>, String> {
@@ -188,26 +188,25 @@ impl<R: Real> Range<R> {
 /// Elements of one channel that lie side by side.
 fn row_of<R: Real>(into: &mut [u8], from: &[u8], factor: f64) -> Range<R> {
     let mut range = Range::<R>::default();
-    for (into, from) in into.chunks_exact_mut(R::SIZE).zip(from.chunks_exact(R::SIZE)) {
-        range.take_in(element::<R>(into, from, factor));
+    for (into, from) in R::elements_mut(into).iter_mut().zip(R::elements(from)) {
+        range.take_in(element::<R>(into, *from, factor));
     }
     range
 }
 
 /// One element of each channel.
 fn columns<R: Real>(into: &mut [u8], from: &[u8], factors: &[f64], ranges: &mut [Range<R>]) {
-    let pairs = into.chunks_exact_mut(R::SIZE).zip(from.chunks_exact(R::SIZE));
+    let pairs = R::elements_mut(into).iter_mut().zip(R::elements(from));
     for (((into, from), factor), range) in pairs.zip(factors).zip(ranges) {
-        range.take_in(element::<R>(into, from, *factor));
+        range.take_in(element::<R>(into, *from, *factor));
     }
 }
 
 #[inline]
-fn element<R: Real>(into: &mut [u8], from: &[u8], factor: f64) -> Range<R> {
-    let Ok(bytes) = R::Bytes::try_from(from) else { return Range::default() };
-    let before = R::read(bytes);
+fn element<R: Real>(into: &mut R::Bytes, from: R::Bytes, factor: f64) -> Range<R> {
+    let before = R::read(from);
     let after = R::rounded(before.widened() * factor);
-    into.copy_from_slice(after.write().as_ref());
+    *into = after.write();
     Range { before: before.magnitude(), after: after.magnitude() }
 }
 
