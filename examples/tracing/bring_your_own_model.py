@@ -1,6 +1,6 @@
 """A stage whose model exists already: it is checked against the traced code and put in the bundle.
 
-python examples/bring_your_own_model/bring_your_own_model.py --out exports
+python examples/tracing/bring_your_own_model.py --out exports
 """
 
 from __future__ import annotations

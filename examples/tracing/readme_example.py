@@ -1,6 +1,6 @@
 """One stage whose inputs are read in two helper functions, and a second stage in another format.
 
-python examples/readme_example/readme_example.py --out exports
+python examples/tracing/readme_example.py --out exports
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Observations in dicts, lists and dataclasses: every tensor inside becomes a port of its own.
 
-    python examples/nested_data/nested_data.py --out exports
+    python examples/tracing/nested_data.py --out exports
 
 The names of the ports are the path through the containers: `state_joints_position`,
 `state_imus_0`. The code gets its containers back as they were.

@@ -1,6 +1,6 @@
 """Say what ports mean, so that a robot can connect them without knowing this code.
 
-python examples/semantics/semantics.py --out exports
+python examples/tracing/semantics.py --out exports
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Code that writes into buffers: slices, masks, and a history that a module shifts in place.
 
-    python examples/buffers/buffers.py --out exports
+    python examples/tracing/buffers.py --out exports
 
 Writes are recorded as they are made, through whatever view. What has to survive until the next tick
 is state and must be declared: here `annotate.module` does that for the module's buffers.

@@ -1,6 +1,6 @@
 """A recurrent policy: its memory is a buffer of the module, and becomes a feedback edge.
 
-    python examples/gru_tracing/gru_tracing.py --out exports
+    python examples/tracing/gru_tracing.py --out exports
 
 `annotate.module` watches the buffers of the module. Those that the forward pass replaces, or writes
 in place, become state with the value they had as initial value; the others become constants.

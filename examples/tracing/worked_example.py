@@ -1,6 +1,6 @@
 """Three stages, two ways to annotate: a decorated function, and marks around inline code.
 
-    python examples/worked_example/worked_example.py --out exports
+    python examples/tracing/worked_example.py --out exports
 
 Writes `exports/complete_pipeline/`: the description, one TorchScript model a stage, and the log.
 """

@@ -1,6 +1,6 @@
 """State in three forms: declared, found by running the loop, and older than one tick.
 
-    python examples/feedback/feedback.py --out exports
+    python examples/tracing/feedback.py --out exports
 
 Run a loop at least twice: only then can it be seen that a value of one tick is an input of a later
 one. How many ticks later is observed as well.
