@@ -11,14 +11,15 @@ unexport CONDA_PREFIX
 export VIRTUAL_ENV := $(abspath $(VENV))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check bench parity-sweep format fuzz deny
+.PHONY: help setup build demo test check bench parity-sweep screenshots format fuzz deny
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-$(VENV)/.ready: requirements.lock
+$(VENV)/.ready: requirements.lock requirements-alone.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-alone.lock
 	touch $@
 
 setup: $(VENV)/.ready ## Create .venv with the pinned packages
@@ -52,6 +53,9 @@ bench: setup ## Measure against the peers; prints ratios
 parity-sweep: setup ## Compare every network of the zoo with its export; writes docs/parity-sweep.md
 	$(BIN)/maturin develop --quiet --locked --release
 	$(BIN)/python -m veracity.drift.sweep --out docs/parity-sweep.md
+
+screenshots: build ## Make the pictures of docs/reports.md anew; needs chromium
+	PYTHONPATH=python/tests $(BIN)/python -m support.screenshots --out docs/pictures
 
 format: setup ## Format Rust and Python
 	cargo fmt

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from support.browser import Browser, Page, find_browser, run_browser
+from support.made_pages import make_drift_page, make_pipeline_pages, make_rewrite_page
+from support.screenshots import MOST_BYTES, picture_names
 
 ROOT = Path(__file__).parents[2]
 BINARY = ROOT / "target/debug/veracity"
 GOLDEN = ROOT / "crates/base/veracity-results/tests/golden"
+AXE = Path(str(files("axe_playwright_python"))) / "axe.min.js"
+KINDS = ("proof", "drift", "rewrites")
+#: What axe-core calls findings that keep people from using a page.
+GRAVE = {"serious", "critical"}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +39,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Return a page of each kind, made from files that stay as they are."""
     folder = tmp_path_factory.mktemp("pages")
     made = {}
-    for kind in ("proof", "drift"):
+    for kind in KINDS:
         made[kind] = folder / f"{kind}.html"
         results = GOLDEN / f"{kind}-1.0.json"
         subprocess.run([BINARY, "report", results, "--output", made[kind]], check=True)
@@ -54,12 +62,26 @@ def drift(browser: Browser, pages: dict[str, Path]) -> Iterator[Page]:
         assert page.problems() == []
 
 
+@pytest.fixture
+def rewrites(browser: Browser, pages: dict[str, Path]) -> Iterator[Page]:
+    """Return the page of a transformation, opened."""
+    with browser.page(pages["rewrites"]) as page:
+        yield page
+        assert page.problems() == []
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return pages of real results: of the example pipeline, and of one with a wrong weight."""
+    return make_pipeline_pages(tmp_path_factory.mktemp("made"))
+
+
 def column(page: Page, table: str, number: int) -> list[str]:
     """Return what stands in a column of a table, from top to bottom, where it is visible."""
     return page.texts(f"#{table} tbody td:nth-child({number})")
 
 
-@pytest.mark.parametrize("kind", ["proof", "drift"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", [1200, 390])
 @pytest.mark.parametrize("dark", [False, True])
 def test_pages_open_from_disk_without_complaints(
@@ -171,7 +193,149 @@ def test_the_pipeline_is_searched_and_made_larger_and_leads_to_its_nodes(proof: 
     assert proof.evaluate("location.hash") == "#node-2"
 
 
-def test_everything_is_unfolded_on_paper(proof: Page) -> None:
-    """Printing shows what a click would."""
-    proof.evaluate("dispatchEvent(new Event('beforeprint'))")
+def test_paper_shows_everything_and_no_controls(proof: Page) -> None:
+    """Printing unfolds what a click would, and leaves out what only a screen can do."""
+    assert proof.evaluate("document.querySelectorAll('details:not([open])').length") > 0
+    pdf = proof.pdf()
+    assert pdf.startswith(b"%PDF")
+    assert pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") > 1, "more than a page"
     assert proof.evaluate("document.querySelectorAll('details:not([open])').length") == 0
+    proof.call("Emulation.setEmulatedMedia", media="print")
+    for gone in ("nav", ".controls", ".theme"):
+        assert proof.texts(gone) == [], gone
+    assert len(proof.texts("details.card dl")) == len(proof.texts("details.card"))
+    white = proof.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert white == "rgb(255, 255, 255)"
+
+
+def test_a_rewrite_opens_to_what_it_replaced_by_what(rewrites: Page) -> None:
+    """Nodes of both sides, the check, the reason, where it comes from."""
+    assert rewrites.texts("#rewrite-1 .sides") == []
+    rewrites.click("#rewrite-1 summary")
+    (sides,) = rewrites.texts("#rewrite-1 .sides")
+    for part in ("Before", "m = Mul(a, w)", "After", "m = com.example::Scale(a, v)"):
+        assert part in sides
+    assert "all of it is constant" in rewrites.texts("#rewrite-1")[0]
+    assert "its input is not constant" in rewrites.texts("#declined")[0]
+    rewrites.write(".controls[data-table=rewrite-list] input", "no rewrite has these words")
+    assert rewrites.texts("#rewrite-1") == []
+
+
+def test_rewrites_are_put_in_order(browser: Browser, tmp_path: Path) -> None:
+    """By number, by pass, by error; what is not known comes last."""
+    log = json.loads((GOLDEN / "rewrites-1.0.json").read_text())
+    first = log["records"][0]
+    for number, name in enumerate(("z-pass", "a-pass"), start=1):
+        log["records"].append({**first, "id": number, "pass": name})
+    (tmp_path / "three.json").write_text(json.dumps(log))
+    report = [BINARY, "report", tmp_path / "three.json", "--output", tmp_path / "three.html"]
+    subprocess.run(report, check=True)
+    with browser.page(tmp_path / "three.html") as page:
+        order = "Array.from(document.querySelectorAll('#rewrite-list > *'), (e) => e.dataset.pass)"
+        choose = (
+            "(() => {{ const s = document.querySelector('.order'); s.value = '{}';"
+            "s.dispatchEvent(new Event('change', {{bubbles: true}})); }})()"
+        )
+        page.evaluate(choose.format("pass"))
+        assert page.evaluate(order) == ["a-pass", "fold-constants", "z-pass"]
+        page.evaluate(choose.format("order"))
+        assert page.evaluate(order) == ["fold-constants", "z-pass", "a-pass"]
+        assert page.problems() == []
+
+
+def test_a_page_is_used_without_a_pointer(proof: Page) -> None:
+    """The slash searches, Escape goes back, arrows walk over rows, Enter follows."""
+    proof.press("/", "/")
+    assert proof.evaluate("document.activeElement.closest('.graph') !== null")
+    proof.call("Input.insertText", text="policy")
+    assert proof.evaluate("document.querySelectorAll('.graph a.faded').length") > 0
+    proof.press("Escape")
+    assert proof.evaluate("document.querySelectorAll('.graph a.faded').length") == 0
+    assert proof.evaluate("document.activeElement === document.body")
+    proof.evaluate("document.querySelector('#ports tbody tr').focus()")
+    proof.press("ArrowDown")
+    assert proof.evaluate("document.activeElement.id") == "check-2"
+    assert proof.evaluate("document.querySelectorAll('#ports tr[tabindex=\\'0\\']').length") == 1
+    proof.press("Enter", "\r")
+    proof.wait_until("document.querySelector(location.hash || 'body').open")
+    proof.evaluate("document.querySelector('.graph svg a').focus()")
+    proof.press("Enter", "\r")
+    proof.wait_until("location.hash === '#node-1' && document.querySelector('#node-1').open")
+    proof.press("Escape")
+    assert not proof.evaluate("document.querySelector('#node-1').open")
+    assert proof.evaluate("document.activeElement.getAttribute('href')") == "#node-1"
+
+
+def test_a_point_says_operator_module_and_line_beside_the_pointer(drift: Page) -> None:
+    """Also when it has the focus, and not only while the pointer is exactly on it."""
+    assert drift.texts(".tip-box") == []
+    drift.evaluate("document.querySelector('#depth').scrollIntoView({block: 'start'})")
+    drift.hover(".chart a.wrong circle")
+    (said,) = drift.texts(".tip-box")
+    assert "introduced" in said
+    assert said.rpartition(":")[2].isdigit(), said
+    drift.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
+    assert drift.texts(".tip-box") == []
+    drift.evaluate("document.querySelector('.chart a.wrong').focus()")
+    assert drift.texts(".tip-box") == [said]
+
+
+def test_the_page_of_an_export_says_what_each_node_takes_and_where_it_begins(
+    browser: Browser, made: dict[str, Path]
+) -> None:
+    """Types, shapes and kinds in the drawing; samples, hashes and the line behind a click."""
+    with browser.page(made["pipeline"]) as page:
+        (drawn,) = page.texts(".graph svg")
+        for part in ("float32 [1, 6]", "state/joint/position", "1 tick", "onnx"):
+            assert part in drawn, part
+        page.click(".graph svg a[aria-label=policy] rect")
+        page.wait_until("document.querySelector(location.hash || 'body').open")
+        (panel,) = page.texts("details.card:target")
+        for part in ("gru_policy/pipeline.py:", "SHA-256", "policy.onnx", "sample 0", "fresh 0"):
+            assert part in panel, part
+        assert "veracity check" in page.texts("#repeat pre")[0]
+        assert page.problems() == []
+    with browser.page(made["failing"]) as page:
+        assert page.texts(".verdict")[0].startswith("Disproved")
+        assert "policy/" in page.texts("#findings h3")[0]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("kind", [*KINDS, "pipeline", "failing"])
+def test_everybody_can_use_the_pages(
+    browser: Browser, pages: dict[str, Path], made: dict[str, Path], kind: str, dark: bool
+) -> None:
+    """axe-core finds nothing that keeps people out, with everything unfolded."""
+    with browser.page({**pages, **made}[kind], dark=dark) as page:
+        page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.evaluate(
+            "axe.run({resultTypes: ['violations']}).then((r) => r.violations.map((v) =>"
+            " [v.impact, v.id, v.nodes[0].html, v.nodes[0].failureSummary]))"
+        )
+        assert [each for each in found if each[0] in GRAVE] == []
+
+
+def test_pages_of_resnet_are_smaller_than_two_megabytes(browser: Browser, tmp_path: Path) -> None:
+    """Hundreds of operators and of rewrites, and still quick to open."""
+    for page_of in (
+        make_drift_page(tmp_path, "resnet50"),
+        make_rewrite_page(tmp_path, "resnet50", "--validate=off"),
+    ):
+        assert page_of.stat().st_size < 2_000_000, page_of
+        with browser.page(page_of, width=390) as page:
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+            assert len(page.texts("#repeat pre")) == 1
+            assert page.problems() == []
+
+
+def test_the_pictures_of_the_documentation_are_there() -> None:
+    """Each state of each page, light and dark, as `make screenshots` makes them, and shown."""
+    folder, text = ROOT / "docs/pictures", (ROOT / "docs/reports.md").read_text()
+    names = picture_names()
+    assert len(names) == 12
+    for name in names:
+        picture = (folder / name).read_bytes()
+        assert picture.startswith(b"\x89PNG")
+        assert len(picture) <= MOST_BYTES, name
+        assert f"pictures/{name}" in text, name

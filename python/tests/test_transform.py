@@ -67,6 +67,16 @@ def test_a_model_gets_smaller_and_every_change_is_proved() -> None:
     onnx.checker.check_model(onnx.load_from_string(result.model), full_check=True)
 
 
+def test_a_change_is_a_page(tmp_path: Path) -> None:
+    result = transform.Pipeline().run(conv_bn())
+    page = result.to_html(tmp_path / "deep" / "small.html").read_text(encoding="utf-8")
+    assert "fuse-batch-norm" in page
+    assert "<use href=" in page, "what was replaced by what is drawn"
+    assert result.checks is not None
+    count = len(result.rewrites)
+    assert f">proved: {count} of {count} rewrites proved" in page
+
+
 def test_the_original_comes_back_byte_for_byte(tmp_path: Path) -> None:
     model = conv_bn()
     result = transform.Pipeline().run(model)

@@ -240,6 +240,10 @@ class ParityResult:
         """Sum up by the ONNX operator."""
         return self._grouped(lambda row: row.op_type)
 
+    def remember_command(self, command: str) -> None:
+        """Say in all reports what to type in to compare again."""
+        self._report["command"] = command
+
     def to_json(self) -> str:
         """Return everything."""
         return json.dumps(self._report, indent=2, sort_keys=True, allow_nan=False)

@@ -167,6 +167,11 @@ class TransformResult:
         """Write the model; beside it the log, and what is needed to undo the change."""
         self._native.write(Path(path), log)
 
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write one page with everything, which needs no network; return its path."""
+        self._native.write_page(self._name, Path(path))
+        return Path(path)
+
     def to_markdown(self) -> str:
         """Return the result as a page."""
         return cast("str", self._native.markdown(self._name))

@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use veracity_diag::{Diagnostic, Place, Result, codes};
 use veracity_draw::Layout;
 use veracity_prove::Standing;
-use veracity_results::{
-    Pipeline, PipelineEdge, PipelineNode, PipelinePort, PortName, Proof, Verdict,
-};
-use veracity_spec::{Bundle, Edge, Node, PortRef, PortSpec, Spec};
+use veracity_results::{Pipeline, Proof, Verdict};
+use veracity_spec::Bundle;
 use veracity_tensor::file::write_bytes;
 
 /// Kinds of pictures, by the endings of their files.
@@ -26,8 +24,7 @@ pub struct Picture {
 /// Draws a bundle. Verdicts are those of its proof, where it has one that is about these very files
 /// and about the Python code.
 pub fn picture(bundle: &Bundle) -> Result<Picture> {
-    let name = bundle.yaml_path().file_stem().unwrap_or_default().to_string_lossy();
-    let mut pipeline = describe(bundle.spec(), &name);
+    let mut pipeline = veracity_prove::describe(bundle);
     if let Some(proof) = valid_proof(bundle) {
         for node in &mut pipeline.nodes {
             node.verdict = verdict_of(&proof, &node.name);
@@ -95,51 +92,4 @@ fn valid_proof(bundle: &Bundle) -> Option<Proof> {
 
 fn verdict_of(proof: &Proof, node: &str) -> Option<Verdict> {
     proof.nodes.iter().find(|one| one.node == node).map(|one| one.verdict)
-}
-
-/// What a bundle says, for those who look at it.
-fn describe(spec: &Spec, name: &str) -> Pipeline {
-    let flow = |edges: &[Edge], delay: u32| -> Vec<PipelineEdge> {
-        let edge = |edge: &Edge| PipelineEdge {
-            source: name_of(&edge.source),
-            target: name_of(&edge.target),
-            delay,
-        };
-        edges.iter().map(edge).collect()
-    };
-    let mut edges = flow(&spec.data_flow, 0);
-    edges.extend(flow(&spec.feedback_flow, 1));
-    Pipeline {
-        name: name.to_owned(),
-        rate_hz: spec.configs.frequency,
-        nodes: spec.nodes.iter().map(node).collect(),
-        edges,
-        inputs: spec.pipeline_inputs.iter().map(name_of).collect(),
-        outputs: spec.pipeline_outputs.iter().map(name_of).collect(),
-    }
-}
-
-fn name_of(port: &PortRef) -> PortName {
-    PortName::new(&port.node, &port.port)
-}
-
-fn node(node: &Node) -> PipelineNode {
-    PipelineNode {
-        name: node.name.clone(),
-        format: node.model.as_ref().map(|model| model.backend.name().to_owned()),
-        inputs: node.inputs.iter().map(port).collect(),
-        outputs: node.outputs.iter().map(port).collect(),
-        verdict: None,
-    }
-}
-
-fn port(port: &PortSpec) -> PipelinePort {
-    let unit = ["unit", "units"].into_iter().find_map(|key| port.extra.get(key)?.as_text());
-    PipelinePort {
-        name: port.name.clone(),
-        dtype: port.dtype.to_string(),
-        shape: port.shape.dims().iter().map(|size| *size as u64).collect(),
-        kind: port.kind.clone(),
-        unit: unit.map(str::to_owned),
-    }
 }

@@ -5,7 +5,7 @@
 
 pub use veracity_prove::{
     Builder, CheckOptions, Fingerprint, Kind, Label, RecordOptions, SAMPLES_FORMAT, Samples,
-    Sealed, Standing, ToleranceChoice, check, difference, environment, fingerprint, of_bundle,
-    policy, prove_nodes, read, record, rejudge, require, roll_out, save, seal, session_record,
-    standing, subject, to_json, worse_than,
+    Sealed, Standing, ToleranceChoice, check, describe, difference, environment, fingerprint,
+    of_bundle, policy, prove_nodes, read, record, rejudge, require, roll_out, save, seal,
+    session_record, standing, subject, to_json, worse_than,
 };

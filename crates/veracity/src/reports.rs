@@ -1,14 +1,18 @@
 //! Reports as files. Each file is whole or not there; what was there before stays until then.
 
 mod drawing;
+mod windows;
 
 use std::path::{Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use veracity_diag::{Diagnostic, Place, Result, codes};
+use veracity_report::html::Rewritten;
 use veracity_report::{drift, html};
-use veracity_results::{DriftReport, Proof};
+use veracity_results::{CheckedLog, DriftReport, Proof};
 use veracity_tensor::file::write_bytes;
+
+use crate::transform::{BundleChange, Change};
 
 /// Most bytes of a file that is looked into to find out what it is.
 const MAX_BYTES: u64 = 1 << 30;
@@ -21,10 +25,12 @@ pub enum Results {
     Proof(Box<Proof>),
     /// What comparing operator by operator found.
     Drift(Box<DriftReport>),
+    /// What was done to a model of that name, and what checking showed.
+    Rewrites(String, Box<CheckedLog>),
 }
 
 /// Reads a file of results, or the proof of a bundle. What it is about is told by what stands in it:
-/// a proof has a subject, a drift report has rows.
+/// a proof has a subject, a drift report has rows, a log has records.
 pub fn read(path: &Path) -> Result<Results> {
     if path.is_dir() || path.extension().is_none_or(|extension| extension != "json") {
         return Ok(Results::Proof(Box::new(veracity_prove::read(path)?)));
@@ -34,12 +40,15 @@ pub fn read(path: &Path) -> Result<Results> {
         Ok(Results::Proof(Box::new(veracity_prove::read(path)?)))
     } else if names.session.is_some() && names.rows.is_some() {
         Ok(Results::Drift(Box::new(veracity_drift::read_report(path)?)))
+    } else if names.passes.is_some() && names.records.is_some() {
+        let log = veracity_transform::read_checked_log(path)?;
+        Ok(Results::Rewrites(model_name(path), Box::new(log)))
     } else {
-        let message = "this is neither a proof nor a drift report";
+        let message = "this is neither a proof nor a drift report nor a log of rewrites";
         Err(Diagnostic::error(codes::RESULTS_UNKNOWN, message)
             .at(Place::file(path.display().to_string()))
             .hint(
-                "`veracity check --output FILE` and `veracity drift --save FILE` write such files",
+                "`veracity check --output`, `veracity drift --save` and `veracity transform` write such files",
             )
             .into())
     }
@@ -52,6 +61,14 @@ struct Names {
     nodes: Option<IgnoredAny>,
     session: Option<IgnoredAny>,
     rows: Option<IgnoredAny>,
+    passes: Option<IgnoredAny>,
+    records: Option<IgnoredAny>,
+}
+
+/// The model that a log lies beside: `small.onnx` of `small.onnx.rewrites.json`.
+fn model_name(log: &Path) -> String {
+    let name = log.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(".rewrites.json").unwrap_or(&name).to_owned()
 }
 
 fn names(path: &Path) -> Result<Names> {
@@ -77,7 +94,36 @@ pub fn page(results: &Results) -> String {
     match results {
         Results::Proof(proof) => proof_page(proof),
         Results::Drift(report) => html::drift(report),
+        Results::Rewrites(name, found) => rewrites_page(name, found),
     }
+}
+
+fn rewrites_page(name: &str, CheckedLog { log, checks }: &CheckedLog) -> String {
+    let windows = windows::windows(log);
+    html::rewrites(&Rewritten { name, log, checks: checks.as_ref(), windows: &windows })
+}
+
+/// Writes what was done to a model as a page.
+pub fn write_change_page(name: &str, change: &Change, path: &Path) -> Result<()> {
+    write(path, &rewrites_page(name, &change.checked_log()?))
+}
+
+/// Writes what was done to a bundle as a page: the proof of the new one, and the changes of its
+/// models.
+pub fn write_bundle_change_page(change: &BundleChange, path: &Path) -> Result<()> {
+    let mut parts = Vec::new();
+    for node in &change.nodes {
+        if let Some(done) = &node.change {
+            let log = &done.recorded()?.log;
+            parts.push((node.node.as_str(), log, done.checks.as_ref(), windows::windows(log)));
+        }
+    }
+    let nodes: Vec<Rewritten<'_>> = parts
+        .iter()
+        .map(|(name, log, checks, windows)| Rewritten { name, log, checks: *checks, windows })
+        .collect();
+    let drawing = drawing::drawing(&change.proof);
+    write(path, &html::rewritten_bundle(&change.proof, drawing.as_ref(), &nodes))
 }
 
 fn proof_page(proof: &Proof) -> String {

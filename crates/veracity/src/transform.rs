@@ -13,11 +13,12 @@ use veracity_diag::Result;
 use veracity_engine::ModelFormat;
 use veracity_onnx::Graph;
 pub use veracity_onnx::Model;
-use veracity_results::{AuditReport, ModelDiff, RewriteChecks, RewriteLog};
+use veracity_results::{AuditReport, CheckedLog, ModelDiff, RewriteChecks, RewriteLog};
 use veracity_runtime::EngineProvider;
 pub use veracity_transform::judge::{CheckOptions, Inputs, OnFail, Unchecked, Validation};
 pub use veracity_transform::{
-    Audit, Class, Limits, LogOptions, Pass, Pipeline, Recorded, diff, read_log, replay, reverse,
+    Audit, Class, Limits, LogOptions, Pass, Pipeline, Recorded, diff, read_checked_log, read_log,
+    replay, reverse,
 };
 use veracity_transform::{
     Elements, Transformed, Trusting, audit, elements_path, log_path, passes, record, transform,
@@ -78,6 +79,21 @@ impl Change {
         } else {
             self.done.graph.to_model()
         }
+    }
+
+    /// Writes the result with its log, in which stands what checking showed, and with what leads back;
+    /// or the result alone.
+    pub fn write(&self, path: &Path, with_log: bool) -> Result<()> {
+        if !with_log {
+            return self.model()?.write_fitting(path);
+        }
+        let checks = self.checks.as_ref();
+        self.recorded()?.write_with(path, checks, |model, path| model.write_fitting(path))
+    }
+
+    /// What was done and what checking it showed.
+    pub fn checked_log(&self) -> Result<CheckedLog> {
+        Ok(CheckedLog { log: self.recorded()?.log.clone(), checks: self.checks.clone() })
     }
 }
 

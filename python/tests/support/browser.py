@@ -172,7 +172,7 @@ class Page:
 
     def press(self, key: str, text: str = "") -> None:
         """Press a key on whatever has the focus."""
-        codes = {"Enter": 13, "Tab": 9, " ": 32}
+        codes = {"Enter": 13, "Tab": 9, "Escape": 27, " ": 32, "ArrowDown": 40, "End": 35, "/": 191}
         event = {"key": key, "windowsVirtualKeyCode": codes.get(key, 0), "text": text}
         self.call("Input.dispatchKeyEvent", type="keyDown", **event)
         self.call("Input.dispatchKeyEvent", type="keyUp", **event)
@@ -191,9 +191,21 @@ class Page:
         )
         return found
 
-    def screenshot(self, path: Path) -> None:
-        """Write what is visible as PNG."""
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
+    def hover(self, selector: str) -> None:
+        """Move the pointer to the middle of what a selector finds, where it is on the screen."""
+        place = self.evaluate(
+            f"(() => {{ const r = document.querySelector({json.dumps(selector)})"
+            ".getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+        )
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
+
+    def picture(self) -> bytes:
+        """Return what is visible as PNG."""
+        return base64.b64decode(self.call("Page.captureScreenshot")["data"])
+
+    def pdf(self) -> bytes:
+        """Return the page as it is printed."""
+        return base64.b64decode(self.call("Page.printToPDF")["data"])
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import signal
 import sys
 import traceback
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _EXIT_CODES = {"proved": 0, "disproved": 1, "not_comparable": 3}
 _COULD_NOT_RUN = 2
 _DEFAULT_AGAINST = "onnx"
+#: Options that say where and how to answer, not what to compare.
+_ANSWERS = {"baseline", "format", "html", "quiet", "report_base", "repro", "save"}
 #: As shells have it for a process that was interrupted.
 _INTERRUPTED = 130
 
@@ -86,6 +89,7 @@ def _run(given: argparse.Namespace) -> int:
     # What the user's code and the exporters print is no part of the answer.
     with contextlib.redirect_stdout(sys.stderr):
         result = _compared(given)
+        result.remember_command(_command(given))
         _write(given, result)
         worse = _worse(given.baseline, result)
     _answer(given.format, result)
@@ -105,6 +109,22 @@ def _check_files(given: argparse.Namespace) -> None:
     for path in (given.onnx, given.weights, given.tolerances, given.baseline):
         if path is not None and not Path(path).is_file():
             raise refuse("VER0001", "there is no such file", location=str(path))
+
+
+def _command(given: argparse.Namespace) -> str:
+    """Return what to type in to compare again: what was asked for, without the files of answers."""
+    parser, words = _parser(), ["veracity", "parity"]
+    for action in parser._actions:
+        value = getattr(given, action.dest, None)
+        if action.dest in _ANSWERS or not action.option_strings or value == action.default:
+            continue
+        if value is True:
+            words.append(action.option_strings[0])
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            text = ",".join(map(str, each)) if isinstance(each, tuple) else str(each)
+            words.append(f"{action.option_strings[0]}={text}")
+    return shlex.join([*words, given.target])
 
 
 def _compared(given: argparse.Namespace) -> ParityResult:

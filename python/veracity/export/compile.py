@@ -326,7 +326,12 @@ def _write_into(
     if prover is None:
         _native.write_bundle(folder, draft, initial)
         return
-    reference = {"origin": "python", "made_with": describe.made_with(), "seed": outcome.seed}
+    reference = {
+        "origin": "python",
+        "made_with": describe.made_with(),
+        "seed": outcome.seed,
+        "sources": describe.sources(outcome.made),
+    }
     facts = {
         "reference": reference,
         "sessions": prover.sessions,

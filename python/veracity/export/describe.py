@@ -101,7 +101,14 @@ def samples_metadata(made: list[Made], seed: int, fresh: dict[str, Fresh]) -> di
         "fresh_notes": as_json(dict(sorted(notes.items()))),
         "unstable": as_json({name: one.unstable for name, one in fresh.items() if one.unstable}),
         "ticks": as_json(ticks),
+        "sources": as_json(sources(made)),
     }
+
+
+def sources(made: list[Made]) -> dict[str, str]:
+    """Return where nodes begin in the code: folder, file and line, whoever has the code."""
+    places = {one.node.name: one.node.location for one in made if one.node.location}
+    return {name: "/".join(Path(place).parts[-2:]) for name, place in sorted(places.items())}
 
 
 def made_with() -> str:

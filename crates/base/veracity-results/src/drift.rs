@@ -22,6 +22,9 @@ pub struct DriftReport {
     /// What was looked at: `export`, or `b.onnx, optimised at level extended`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub candidate: String,
+    /// What to type in to do it again; empty where it was no command.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
     /// What ran the export.
     pub session: SessionRecord,
     /// What the graph takes and gives, and how the original is built.

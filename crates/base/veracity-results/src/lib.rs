@@ -45,7 +45,7 @@ pub use proof::{
 };
 pub use repro::{REPRO_SCHEMA_VERSION, ReproRecord, ReproRun};
 pub use rewrite_checks::{
-    CumulativeCheck, REWRITE_CHECKS_SCHEMA_VERSION, RewriteCheck, RewriteChecks,
+    CheckedLog, CumulativeCheck, REWRITE_CHECKS_SCHEMA_VERSION, RewriteCheck, RewriteChecks,
 };
 pub use rewrites::{
     ChangedNode, DeclinedMatch, FieldChange, NewWeight, NodeRecord, PassParameter, PassRecord,

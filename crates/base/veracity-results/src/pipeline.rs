@@ -8,6 +8,7 @@ use crate::Verdict;
 
 /// A pipeline, described for those who look at it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pipeline {
     /// What it is called.
     pub name: String,
@@ -26,6 +27,7 @@ pub struct Pipeline {
 
 /// One node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelineNode {
     /// Unique among the nodes.
     pub name: String,
@@ -43,6 +45,7 @@ pub struct PipelineNode {
 
 /// An input or output of a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelinePort {
     /// Unique on its side of the node.
     pub name: String,
@@ -60,6 +63,7 @@ pub struct PipelinePort {
 
 /// A port by the names of its node and of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PortName {
     /// The node.
     pub node: String,
@@ -76,6 +80,7 @@ impl PortName {
 
 /// A value that goes from an output to an input.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelineEdge {
     /// The output.
     pub source: PortName,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use veracity_diag::Diagnostic;
 
-use crate::{Coverage, ErrorOverTime, Measurement, Tolerance, Verdict};
+use crate::{Coverage, ErrorOverTime, Measurement, Pipeline, Tolerance, Verdict};
 
 /// Version of the JSON of a [`Proof`]. The major part changes when old readers break.
 pub const PROOF_SCHEMA_VERSION: &str = "1.0";
@@ -36,6 +36,9 @@ pub struct Proof {
     pub rollout: RolloutProof,
     /// What the inputs of the nodes were while they were checked.
     pub inputs: Vec<InputCoverage>,
+    /// The bundle as it is shown; absent in proofs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<Pipeline>,
     /// What to look at next, chosen by what was seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<String>,
@@ -96,6 +99,9 @@ pub struct Reference {
     /// Seed of the fresh inputs among them, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Where nodes begin in the Python code, `folder/file.py:12`, as far as it is known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
 }
 
 /// What ran a bundle.

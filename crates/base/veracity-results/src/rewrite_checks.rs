@@ -2,10 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Coverage, Verdict};
+use crate::{Coverage, RewriteLog, Verdict};
 
 /// Version of the JSON of [`RewriteChecks`]. The major part changes when old readers break.
 pub const REWRITE_CHECKS_SCHEMA_VERSION: &str = "1.0";
+
+/// A log with what checking showed: the file beside a model that was changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CheckedLog {
+    /// What was done.
+    #[serde(flatten)]
+    pub log: RewriteLog,
+    /// What checking it showed; absent when nothing was checked, and in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks: Option<RewriteChecks>,
+}
 
 /// What checking the rewrites of a graph showed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

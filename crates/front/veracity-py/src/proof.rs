@@ -165,7 +165,8 @@ impl ProofBuilder {
             builder.rollout(rollout);
             let environment = proof::environment(facts.sessions, &options);
             let environment = Environment { threads: facts.threads, ..environment };
-            Ok(builder.finish(proof::subject(bundle), facts.reference, environment))
+            let made = builder.finish(proof::subject(bundle), facts.reference, environment);
+            Ok(results::Proof { pipeline: Some(proof::describe(bundle)), ..made })
         };
         let write = || -> veracity::Result<Proof> {
             let mut prove = Some(prove);

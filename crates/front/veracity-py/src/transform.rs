@@ -10,7 +10,7 @@ use veracity::transform::{
     Audit, Change, CheckOptions, Inputs, LogOptions, Model, OnFail, TransformOptions, Validation,
     bisect_model, diff, pass_facts, reverse, reverse_file, transform_model,
 };
-use veracity::{EngineSearch, Engines};
+use veracity::{EngineSearch, Engines, reports};
 
 use crate::drift::to_json;
 use crate::errors::OrRaise;
@@ -54,15 +54,13 @@ impl Transformed {
     /// Writes the model; with its log and what is needed to undo it, unless it is not wanted.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
     fn write(&self, py: Python<'_>, path: PathBuf, with_log: bool) -> PyResult<()> {
-        py.detach(|| {
-            if with_log {
-                let recorded = self.change.recorded()?;
-                recorded.write_with(&path, |model, path| model.write_fitting(path))
-            } else {
-                self.change.model()?.write_fitting(&path)
-            }
-        })
-        .or_raise(py)
+        py.detach(|| self.change.write(&path, with_log)).or_raise(py)
+    }
+
+    /// Writes what was done as a page.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+    fn write_page(&self, py: Python<'_>, name: &str, path: PathBuf) -> PyResult<()> {
+        py.detach(|| reports::write_change_page(name, &self.change, &path)).or_raise(py)
     }
 
     /// The log, as JSON.

@@ -2,7 +2,7 @@
 //! where outputs drifted.
 
 mod difference;
-mod words;
+pub(crate) mod words;
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! The pipeline of a proof, as a page shows it.
 //!
-//! A proof knows its nodes, their inputs and outputs, and what the roll-out saw at each port: which
-//! output feeds which input. Where the bundle was not run over time the wiring is not known.
+//! A proof describes its bundle. One of an earlier version does not, but it knows its nodes, their
+//! inputs and outputs, and what the roll-out saw at each port: which output feeds which input.
 
 use veracity_draw::{Align, Label, Layout, Weight, layout};
 use veracity_report::html::{Drawing, DrawnBox, DrawnLine, DrawnText};
@@ -9,13 +9,22 @@ use veracity_results::{
     NodeProof, Pipeline, PipelineEdge, PipelineNode, PipelinePort, PortName, Proof, Role,
 };
 
+/// Free space around a drawing.
+const MARGIN: i32 = 16;
+
 /// A drawing of the bundle, where it can be drawn. A page without one is still a page.
 pub(super) fn drawing(proof: &Proof) -> Option<Drawing> {
-    let found = layout(&pipeline(proof)).ok()?;
+    let mut pipeline = proof.pipeline.clone().unwrap_or_else(|| observed(proof));
+    for node in &mut pipeline.nodes {
+        let known = proof.nodes.iter().find(|one| one.node == node.name);
+        node.verdict = known.map(|one| one.verdict);
+    }
+    let found = layout(&pipeline).ok()?;
     Some(shown(&found))
 }
 
-fn pipeline(proof: &Proof) -> Pipeline {
+/// The pipeline as far as the measurements of a proof know it, for one that does not describe it.
+fn observed(proof: &Proof) -> Pipeline {
     let nodes: Vec<PipelineNode> = proof.nodes.iter().map(|one| node(proof, one)).collect();
     let has = |name: &PortName, is_input: bool| {
         let node = nodes.iter().find(|node| node.name == name.node);
@@ -62,7 +71,7 @@ fn node(proof: &Proof, node: &NodeProof) -> PipelineNode {
         format: model.map(|model| model.backend.clone()).filter(|format| !format.is_empty()),
         inputs: inputs.collect(),
         outputs: node.ports.iter().filter_map(output).collect(),
-        verdict: Some(node.verdict),
+        verdict: None,
     }
 }
 
@@ -70,38 +79,57 @@ fn name(port: &str) -> Option<PortName> {
     port.split_once('/').map(|(node, port)| PortName::new(node, port))
 }
 
-fn shown(found: &Layout) -> Drawing {
+/// Boxes and lines, without title and legend: a page has its own.
+pub(super) fn shown(found: &Layout) -> Drawing {
+    let (left, top, right, bottom) = extent(found);
     let boxes = found.blocks.iter().map(|block| {
-        // A proof does not know the types of inputs; what has none is not a scalar of no type.
+        // A proof may not know the types of inputs; what has none is not a scalar of no type.
         let ports = block.ports.iter().flat_map(|port| &port.labels);
         let ports = ports.filter(|label| label.text.trim() != "[]");
         DrawnBox {
             node: block.node.clone(),
-            x: block.x,
-            y: block.y,
+            x: block.x - left,
+            y: block.y - top,
             width: block.width,
             height: block.height,
             verdict: block.verdict,
-            texts: block.labels.iter().chain(ports).map(text).collect(),
+            texts: block.labels.iter().chain(ports).map(|label| text(label, left, top)).collect(),
         }
     });
     let lines = found.routes.iter().map(|route| {
         let (source, target) = (&route.source, &route.target);
         DrawnLine {
-            points: route.points.clone(),
+            points: route.points.iter().map(|(x, y)| (x - left, y - top)).collect(),
             delay: route.delay,
+            label: route.label.as_ref().map(|label| text(label, left, top)),
             title: format!("{}/{} to {}/{}", source.node, source.port, target.node, target.port),
         }
     });
-    let (width, height) = (found.width, found.height);
+    let (width, height) = (right - left, bottom - top);
     Drawing { width, height, boxes: boxes.collect(), lines: lines.collect() }
 }
 
-fn text(label: &Label) -> DrawnText {
+/// Where boxes and lines are, with free space around: left, top, right, bottom.
+fn extent(found: &Layout) -> (i32, i32, i32, i32) {
+    let corners = found
+        .blocks
+        .iter()
+        .flat_map(|block| [(block.x, block.y), (block.x + block.width, block.y + block.height)]);
+    let points = corners.chain(found.routes.iter().flat_map(|route| route.points.iter().copied()));
+    let around = points.fold(None, |around, (x, y)| {
+        let (left, top, right, bottom) = around.unwrap_or((x, y, x, y));
+        Some((x.min(left), y.min(top), x.max(right), y.max(bottom)))
+    });
+    let (left, top, right, bottom) = around.unwrap_or_default();
+    (left - MARGIN, top - MARGIN, right + MARGIN, bottom + MARGIN)
+}
+
+fn text(label: &Label, left: i32, top: i32) -> DrawnText {
     DrawnText {
         text: label.text.clone(),
-        x: label.x,
-        y: label.y,
+        full: label.full.clone(),
+        x: label.x - left,
+        y: label.y - top,
         at_end: label.align == Align::End,
         is_title: label.weight == Weight::SemiBold,
     }

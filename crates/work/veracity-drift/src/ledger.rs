@@ -120,6 +120,7 @@ impl Ledger {
             model: options.model,
             reference: options.reference,
             candidate: options.candidate,
+            command: String::new(),
             session,
             graph,
             verdict,

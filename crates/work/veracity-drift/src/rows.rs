@@ -318,6 +318,7 @@ pub(crate) fn report(
         model: options.model.clone(),
         reference: options.reference.clone(),
         candidate: options.candidate.clone(),
+        command: String::new(),
         session: SessionRecord {
             node: options.model.clone(),
             engine: engine.name().to_owned(),

@@ -207,6 +207,7 @@ impl Builder {
             nodes: self.nodes,
             rollout: self.rollout,
             inputs: self.inputs.finish(),
+            pipeline: None,
             advice: Vec::new(),
         };
         sum_up(&mut proof);

@@ -7,6 +7,7 @@ use veracity_runtime::{EngineProvider, RunOptions};
 use veracity_spec::Bundle;
 
 use crate::builder::Builder;
+use crate::describe::describe;
 use crate::nodes::prove_nodes;
 use crate::rollout::roll_out;
 use crate::samples::Samples;
@@ -54,7 +55,8 @@ pub fn check(
     let run_options = RunOptions::new().with_session(options.session.clone());
     builder.rollout(roll_out(bundle, &samples, engines, &run_options, &policy));
     let environment = environment(sessions, &options.session);
-    Ok(builder.finish(subject(bundle), samples.reference().clone(), environment))
+    let proof = builder.finish(subject(bundle), samples.reference().clone(), environment);
+    Ok(Proof { pipeline: Some(describe(bundle)), ..proof })
 }
 
 /// What a choice means for a bundle. Refused when a tolerance is for a port that the bundle does not

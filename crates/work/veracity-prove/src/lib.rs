@@ -12,6 +12,7 @@ mod advice;
 mod builder;
 mod check;
 mod coverage;
+mod describe;
 mod difference;
 mod episode;
 mod fingerprint;
@@ -27,6 +28,7 @@ mod subject;
 
 pub use builder::{Builder, Label};
 pub use check::{CheckOptions, ToleranceChoice, check, policy};
+pub use describe::describe;
 pub use difference::{difference, worse_than};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use nodes::prove_nodes;

@@ -97,6 +97,7 @@ impl Samples {
                 origin,
                 made_with: text("made_with").to_owned(),
                 seed: text("seed").parse().ok(),
+                sources: json(text("sources")),
             },
             fresh_notes: json(text("fresh_notes")),
             unstable: json(text("unstable")),

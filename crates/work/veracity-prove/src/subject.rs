@@ -28,7 +28,8 @@ pub fn subject(bundle: &Bundle) -> Subject {
     }
 }
 
-fn bundle_name(bundle: &Bundle) -> String {
+/// What a bundle is called.
+pub(crate) fn bundle_name(bundle: &Bundle) -> String {
     let stem = bundle.yaml_path().file_stem();
     stem.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -35,7 +35,8 @@ pub use digest::model_sha256;
 pub use facts::{Element, Fact, Facts};
 pub use found::{Declined, Found, Proposal};
 pub use log::{
-    Elements, LogOptions, Recorded, elements_path, log_path, log_sha256, read_log, record,
+    Elements, LogOptions, Recorded, elements_path, log_path, log_sha256, read_checked_log,
+    read_log, record,
 };
 pub use pass::{Parameter, Pass};
 pub use pipeline::Pipeline;

@@ -26,7 +26,7 @@ use crate::{Parameter, Pass, Pipeline, Transformed};
 
 pub use elements::Elements;
 pub(crate) use elements::{GONE, ORIGINAL, RESULT};
-pub use files::{elements_path, log_path, read_log};
+pub use files::{elements_path, log_path, read_checked_log, read_log};
 
 /// What is written down.
 #[derive(Clone, Copy, Debug)]

@@ -13,9 +13,10 @@ the results alone: nothing is run, and the bundle is not needed.
 Examples:
   veracity report policy/
   veracity report proof.json --output proof.html
-  veracity drift model.onnx --save drift.json; veracity report drift.json")]
+  veracity drift model.onnx --save drift.json; veracity report drift.json
+  veracity report small.onnx.rewrites.json")]
 pub(crate) struct ReportArgs {
-    /// `proof.json`, a saved drift report, or a bundle that has a proof
+    /// `proof.json`, a saved drift report, a log of rewrites, or a bundle that has a proof
     pub(crate) results: PathBuf,
     /// Where to write the page
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]

@@ -21,7 +21,7 @@ alone. At the end the outputs are compared with those of the original.
 PASSES is a list: `default` stands for the standard passes, a minus takes one out,
 others are added by name. `veracity passes` lists them.
 
-Beside the model lie `OUT.rewrites.json`, the log of every change, and
+Beside the model lie `OUT.rewrites.json`, the log of every change and check, and
 `OUT.rewrites.safetensors`, what `veracity reverse` needs to go back. Of a bundle a
 new one is written, and proved before it takes its place.
 
@@ -29,7 +29,7 @@ Exits with 0 when everything that was kept is proved (or nothing was to be
 checked), 1 when something wrong was kept, 3 when something could not be checked.
 
 Examples:
-  veracity transform model.onnx -o small.onnx
+  veracity transform model.onnx -o small.onnx --html small.html
   veracity transform model.onnx -o small.onnx --passes default,-fuse-batch-norm
   veracity transform model.onnx -o small.onnx --inputs batch.npz --on-fail raise
   veracity transform policy/ -o policy_small/")]
@@ -50,6 +50,9 @@ pub(crate) struct TransformArgs {
     /// Write the model alone: no log, nothing in the nodes about where they come from
     #[arg(long)]
     pub(crate) no_log: bool,
+    /// Write a page to look at; a new bundle has one as `report.html` without being asked
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: PageFormat,

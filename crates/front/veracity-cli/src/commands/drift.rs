@@ -1,6 +1,7 @@
 //! `veracity drift`: two models, engines or levels, operator by operator.
 
 mod files;
+mod repeat;
 
 use serde::Serialize;
 use veracity::drift::{Budget, DriftOptions, EXPLAINED_ROWS};
@@ -18,7 +19,8 @@ pub(super) fn execute(arguments: &DriftArgs, context: &Context) -> Result<Outcom
     // What can be refused is refused before anything runs.
     check(arguments)?;
     let baseline = arguments.findings.baseline.as_deref().map(read_report).transpose()?;
-    let report = compare(arguments)?;
+    let command = repeat::command(std::env::args().skip(1));
+    let report = DriftReport { command, ..compare(arguments)? };
     files::write(arguments, &report)?;
     let worse = baseline.map(|baseline| worse_than(&baseline, &report));
     answer(arguments, context, &report, worse.as_deref())?;

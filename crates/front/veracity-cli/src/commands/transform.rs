@@ -11,8 +11,9 @@ use veracity::transform::{
     Change, CheckOptions, Inputs, LogOptions, Model, TransformOptions, transform_model,
 };
 use veracity::two::read_inputs;
-use veracity::{Diagnostic, EngineSearch, Engines, Place, Refusal, codes};
+use veracity::{Diagnostic, EngineSearch, Engines, Place, Refusal, codes, reports};
 
+use super::target;
 use crate::cli::{PageFormat, PassArgs, TransformArgs};
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -82,15 +83,13 @@ fn check_target(arguments: &TransformArgs) -> Result<(), Refusal> {
             .hint("choose another file for `-o`")
             .into());
     }
-    Ok(())
+    arguments.html.as_ref().map_or(Ok(()), |page| target::check_page(page, input))
 }
 
 fn write(arguments: &TransformArgs, change: &Change) -> Result<(), Refusal> {
-    let write = |model: &Model, path: &Path| model.write_fitting(path);
-    if arguments.no_log {
-        return write(&change.model()?, &arguments.output);
-    }
-    change.recorded()?.write_with(&arguments.output, write)
+    change.write(&arguments.output, !arguments.no_log)?;
+    let name = arguments.output.file_name().unwrap_or_default().to_string_lossy();
+    arguments.html.as_ref().map_or(Ok(()), |path| reports::write_change_page(&name, change, path))
 }
 
 /// What a program is told.

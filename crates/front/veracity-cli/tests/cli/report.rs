@@ -35,6 +35,7 @@ fn what_holds_no_results_is_refused() {
         ("half.json", "{\"subject\": 1", "VER1425"),
         ("proof.json", "{\"subject\": 1, \"nodes\": []}", "VER1104"),
         ("drift.json", "{\"session\": 1, \"rows\": []}", "VER1213"),
+        ("log.json", "{\"passes\": 1, \"records\": []}", "VER1336"),
     ] {
         std::fs::write(desk.path(name), text).unwrap();
         let said = desk.run(&format!("report {name}"));

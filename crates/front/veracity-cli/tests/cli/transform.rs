@@ -77,6 +77,24 @@ fn programs_get_the_log_and_the_checks() {
 }
 
 #[test]
+fn the_page_is_the_same_however_it_is_asked_for() {
+    let desk = desk();
+    assert_eq!(run(&desk, "transform net.onnx -o small.onnx --html small.html").code, 0);
+    let page = desk.read("small.html");
+    for expected in [
+        "class=\"verdict proved\">proved: 2 of 2 rewrites proved",
+        "same = <b>Identity</b>(product)",
+        "veracity audit small.onnx --original ORIGINAL.onnx",
+    ] {
+        assert!(page.contains(expected), "{expected}");
+    }
+    assert_eq!(run(&desk, "report small.onnx.rewrites.json -o again.html").code, 0);
+    assert!(desk.read("again.html") == page);
+    let said = run(&desk, "transform net.onnx -o small.onnx --html net.onnx");
+    assert!(said.stderr.contains("VER0003"), "{}", said.stderr);
+}
+
+#[test]
 fn without_checks_nothing_is_called_proved() {
     let said = run(&desk(), "transform net.onnx -o small.onnx --validate off --no-log");
     assert_eq!(said.code, 0);
@@ -105,6 +123,9 @@ fn a_bundle_is_transformed_and_proved_again() {
     let said = run(&desk, "transform policy -o smaller");
     assert_eq!(said.code, 0, "{}\n{}", said.stdout, said.stderr);
     assert_eq!(run(&desk, "check smaller").code, 0);
+    let page = desk.read("smaller/report.html");
+    assert!(page.contains("class=\"verdict proved\">Proved: all "), "the proof of the new bundle");
+    assert!(page.contains("<h2>Changes of "), "and what was done to its models");
     assert_eq!(run(&desk, "transform policy -o policy").code, 2, "the old one stays");
 }
 

@@ -6,7 +6,7 @@ use veracity_results::{DriftGroup, DriftReport, DriftRow, ProgramStatus, Verdict
 
 use super::chart::{Frame, Point, Series, Style, chart};
 use super::escape::escape;
-use super::facts::facts;
+use super::facts::{commands, facts};
 use super::shell::Shell;
 use super::table::{Cell, Column, Row, controls, table};
 use super::tree::tree;
@@ -41,6 +41,7 @@ pub fn drift(report: &DriftReport) -> String {
     page.section("types", "By operator type", &groups("by-type", &report.by_op_type()));
     page.section("unmapped", "Not compared", &unmapped(report));
     page.section("environment", "Environment", &environment(report));
+    page.section("repeat", "How to repeat", &repeat(report));
     page.finish()
 }
 
@@ -257,6 +258,22 @@ fn environment(report: &DriftReport) -> String {
         ("schema", report.schema_version.clone()),
     ];
     facts(&facts_of)
+}
+
+/// What to type in, or what to call where it was no command.
+fn repeat(report: &DriftReport) -> String {
+    if !report.command.is_empty() {
+        let what = "<p>In the folder in which it was done:</p>\n";
+        return what.to_owned() + &commands(&[report.command.clone()]);
+    }
+    let is_torch = report.reference.starts_with("torch") || report.reference.is_empty();
+    let call = if is_torch {
+        "veracity.parity(MODEL, INPUTS).to_html(\"drift.html\")"
+    } else {
+        "veracity drift REFERENCE.onnx CANDIDATE.onnx --html drift.html"
+    };
+    let what = "<p>The results do not say with which command they were made. Such results come from:</p>\n";
+    what.to_owned() + &commands(&[call.to_owned()])
 }
 
 fn id(index: usize) -> String {

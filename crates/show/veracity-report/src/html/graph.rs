@@ -46,6 +46,8 @@ pub struct DrawnBox {
 pub struct DrawnText {
     /// What it says.
     pub text: String,
+    /// The whole, where that was cut.
+    pub full: Option<String>,
     /// Where it begins or, when it is `at_end`, ends.
     pub x: i32,
     /// Base line.
@@ -65,6 +67,8 @@ pub struct DrawnLine {
     pub delay: u32,
     /// What it is, `node/port` to `node/port`.
     pub title: String,
+    /// What is written on it.
+    pub label: Option<DrawnText>,
 }
 
 /// A drawing with its controls. `target` gives the id of what a node leads to.
@@ -84,6 +88,8 @@ pub(super) fn graph(drawing: &Drawing, target: impl Fn(&str) -> Option<String>) 
          4L0 8z\" class=\"tip\"/></marker></defs>\n"
     );
     drawing.lines.iter().for_each(|line| write_line(&mut html, line));
+    let labels = drawing.lines.iter().filter_map(|line| line.label.as_ref());
+    labels.for_each(|label| write_text(&mut html, label, "delay"));
     for one in &drawing.boxes {
         write_box(&mut html, one, target(&one.node));
     }
@@ -119,15 +125,20 @@ fn write_box(html: &mut String, one: &DrawnBox, target: Option<String>) {
          width=\"{width}\" height=\"{height}\" rx=\"6\"/>"
     );
     for text in &one.texts {
-        let class = if text.is_title { "title" } else { "port" };
-        let anchor = if text.at_end { " text-anchor=\"end\"" } else { "" };
-        let _ = writeln!(
-            html,
-            "<text class=\"{class}\" x=\"{}\" y=\"{}\"{anchor}>{}</text>",
-            text.x,
-            text.y,
-            escape(&text.text)
-        );
+        write_text(html, text, if text.is_title { "title" } else { "port" });
     }
     html.push_str("</a>\n");
+}
+
+fn write_text(html: &mut String, text: &DrawnText, class: &str) {
+    let DrawnText { x, y, .. } = text;
+    let anchor = if text.at_end { " text-anchor=\"end\"" } else { "" };
+    // What was cut to fit says the rest to who points at it.
+    let full = text.full.as_ref().map(|full| format!("<title>{}</title>", escape(full)));
+    let _ = writeln!(
+        html,
+        "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{}{}</text>",
+        escape(&text.text),
+        full.unwrap_or_default()
+    );
 }

@@ -22,6 +22,11 @@ const MOST_FINDINGS: usize = 20;
 
 /// A proof as one HTML file, with a drawing of its bundle where there is one.
 pub fn proof(proof: &Proof, drawing: Option<&Drawing>) -> String {
+    page(proof, drawing).finish()
+}
+
+/// The same, to which something can be added.
+pub(super) fn page(proof: &Proof, drawing: Option<&Drawing>) -> Shell {
     let mut page = Shell::new(&format!("Proof: {}", proof.subject.bundle), &head(proof));
     let place = |node: &str| proof.nodes.iter().position(|one| one.node == node).map(nodes::id);
     let drawn = drawing.map_or_else(String::new, |drawing| graph(drawing, place));
@@ -33,7 +38,7 @@ pub fn proof(proof: &Proof, drawing: Option<&Drawing>) -> String {
     page.section("nodes", "Nodes", &nodes::nodes(proof));
     page.section("inputs", "Inputs", &nodes::inputs(proof));
     page.section("repeat", "How to repeat", &repeat::repeat(proof));
-    page.finish()
+    page
 }
 
 fn head(proof: &Proof) -> String {

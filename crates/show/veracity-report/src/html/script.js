@@ -28,19 +28,40 @@ function sortBy(head) {
   table.tBodies[0].append(...keyed.map((pair) => pair[1]));
 }
 
+// The rows of a table, or the entries of a list.
+function entries(target) {
+  return target.tBodies ? target.tBodies[0].rows : target.children;
+}
+
 function filter(controls) {
-  const table = document.getElementById(controls.dataset.table);
+  const target = document.getElementById(controls.dataset.table);
   const words = controls.querySelector("input").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const verdict = controls.querySelector("select").value;
+  const verdict = controls.querySelector(".which")?.value ?? "";
   let shown = 0;
-  for (const row of table.tBodies[0].rows) {
-    const text = row.textContent.toLowerCase();
+  for (const entry of entries(target)) {
+    const text = entry.textContent.toLowerCase();
     const fits = words.every((word) => text.includes(word)) &&
-      (verdict === "" || row.dataset.verdict === verdict);
-    row.hidden = !fits;
+      (verdict === "" || entry.dataset.verdict === verdict);
+    entry.hidden = !fits;
     shown += fits;
   }
-  controls.querySelector("output").textContent = `${shown} of ${table.tBodies[0].rows.length} shown`;
+  // The row on the way of the Tab key is one that can be seen.
+  const rows = Array.from(target.tBodies ? target.tBodies[0].rows : []);
+  if (!rows.some((row) => row.tabIndex === 0 && !row.hidden)) {
+    for (const row of rows) row.tabIndex = -1;
+    const first = rows.find((row) => !row.hidden);
+    if (first) first.tabIndex = 0;
+  }
+  controls.querySelector("output").textContent = `${shown} of ${entries(target).length} shown`;
+}
+
+// Puts a list in order by what its entries say under a name: the largest error first, the rest up.
+function putInOrder(list, name) {
+  const text = name === "pass";
+  const key = (entry) => (text ? entry.dataset[name] : Number(entry.dataset[name]));
+  const keyed = Array.from(list.children, (entry) => [key(entry), entry]);
+  keyed.sort((left, right) => inOrder(left[0], right[0], name === "error" ? -1 : 1));
+  list.append(...keyed.map((pair) => pair[1]));
 }
 
 // What an address leads to is shown, even if it was filtered away or is folded.
@@ -86,12 +107,66 @@ function switchTheme() {
   setTheme(now === "dark" ? "light" : "dark");
 }
 
+// One row of each table is on the way of the Tab key; arrows lead to the others, Enter follows the
+// first link of a row.
+function walkable(body) {
+  const visible = () => Array.from(body.rows).filter((row) => !row.hidden);
+  for (const row of body.rows) row.tabIndex = -1;
+  if (body.rows.length) body.rows[0].tabIndex = 0;
+  body.addEventListener("keydown", (event) => {
+    const row = event.target;
+    if (row.parentElement !== body) return;
+    const rows = visible();
+    const at = rows.indexOf(row);
+    const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
+    if (event.key === "Enter") row.querySelector("a[href]")?.click();
+    if (!rows[next]) return;
+    event.preventDefault();
+    row.tabIndex = -1;
+    rows[next].tabIndex = 0;
+    rows[next].focus();
+  });
+}
+
+// The way back from what a link opened.
+let cameFrom = null;
+
+function escapeKey(field) {
+  if (field.matches("input[type=search]")) {
+    field.value = "";
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    field.blur();
+    return;
+  }
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  if (target && target.tagName === "DETAILS") target.open = false;
+  if (cameFrom) cameFrom.focus();
+  cameFrom = null;
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("a[href^='#']");
+  if (link && !link.closest("nav")) cameFrom = link;
+});
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") escapeKey(event.target);
+  if (event.key !== "/" || event.target.matches("input, select, textarea")) return;
+  const field = document.querySelector("input[type=search]");
+  if (!field) return;
+  event.preventDefault();
+  field.focus();
+});
+for (const body of document.querySelectorAll("tbody")) walkable(body);
 for (const button of document.querySelectorAll("th button")) {
   button.addEventListener("click", () => sortBy(button.closest("th")));
 }
 for (const controls of document.querySelectorAll(".controls[data-table]")) {
   controls.hidden = false;
   controls.addEventListener("input", () => filter(controls));
+  controls.querySelector(".order")?.addEventListener("change", (event) => {
+    putInOrder(document.getElementById(controls.dataset.table), event.target.value);
+  });
   filter(controls);
 }
 for (const button of document.querySelectorAll(".theme")) {

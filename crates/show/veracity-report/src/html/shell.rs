@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::escape::escape;
 
 const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = concat!(include_str!("script.js"), include_str!("graph.js"));
+const SCRIPT: &str =
+    concat!(include_str!("script.js"), include_str!("graph.js"), include_str!("chart.js"));
 
 /// Hidden until the script is there that does something.
 const THEME: &str = "<button type=\"button\" class=\"theme\" hidden>Light or dark</button>\n";

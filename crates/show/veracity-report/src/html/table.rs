@@ -76,16 +76,40 @@ pub(super) fn table(id: &str, columns: &[Column], rows: &[Row]) -> String {
 /// Fields to filter a table with: by words, of which `words` gives examples, and by verdict. Hidden
 /// until the script is there to read them.
 pub(super) fn controls(table: &str, words: &str) -> String {
-    let mut html = format!(
-        "<div class=\"controls\" data-table=\"{table}\" hidden>\n<label>Filter <input type=\"search\" \
-         placeholder=\"{}\"></label>\n<label>Verdict <select>\n<option value=\"\">all</option>\n",
+    bar(table, words, &verdicts())
+}
+
+/// A field to filter a table with by words.
+pub(super) fn search(table: &str, words: &str) -> String {
+    bar(table, words, "")
+}
+
+/// Fields to filter a list with, and to put it in order: by what is known of each entry under a name,
+/// which stands beside the words for it.
+pub(super) fn list_controls(list: &str, words: &str, orders: &[(&str, &str)]) -> String {
+    let mut html = verdicts() + "<label>Order <select class=\"order\">\n";
+    for (name, label) in orders {
+        let _ = writeln!(html, "<option value=\"{name}\">{label}</option>");
+    }
+    bar(list, words, &(html + "</select></label>\n"))
+}
+
+fn bar(target: &str, words: &str, more: &str) -> String {
+    format!(
+        "<div class=\"controls\" data-table=\"{target}\" hidden>\n<label>Filter <input type=\"search\" \
+         placeholder=\"{}\"></label>\n{more}<output aria-live=\"polite\"></output>\n</div>\n",
         escape(words)
-    );
+    )
+}
+
+fn verdicts() -> String {
+    let mut html =
+        String::from("<label>Verdict <select class=\"which\">\n<option value=\"\">all</option>\n");
     for each in [Verdict::Proved, Verdict::Disproved, Verdict::NotComparable] {
         let (value, label) = (class(each), verdict(each));
         let _ = writeln!(html, "<option value=\"{value}\">{label}</option>");
     }
-    html + "</select></label>\n<output aria-live=\"polite\"></output>\n</div>\n"
+    html + "</select></label>\n"
 }
 
 fn write_row(html: &mut String, row: &Row) {
@@ -130,7 +154,7 @@ fn end(path: &str) -> &str {
 }
 
 /// A number as the script reads it.
-fn script_number(value: f64) -> String {
+pub(super) fn script_number(value: f64) -> String {
     if value.is_finite() {
         format!("{value:e}")
     } else if value.is_nan() {

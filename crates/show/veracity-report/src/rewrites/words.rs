@@ -8,19 +8,19 @@ use crate::Tone;
 use crate::plain::count;
 
 /// What one pass did.
-pub(super) struct PassSummary {
-    pub(super) name: String,
-    pub(super) class: String,
-    pub(super) rewrites: usize,
-    pub(super) declined: usize,
+pub(crate) struct PassSummary {
+    pub(crate) name: String,
+    pub(crate) class: String,
+    pub(crate) rewrites: usize,
+    pub(crate) declined: usize,
     /// Largest error of its rewrites that stayed, as far as they could be compared.
-    pub(super) error: Option<f64>,
+    pub(crate) error: Option<f64>,
     /// The worst verdict of those.
-    pub(super) verdict: Option<Verdict>,
+    pub(crate) verdict: Option<Verdict>,
 }
 
 /// A line for each pass, in the order in which they ran.
-pub(super) fn summaries(log: &RewriteLog, checks: Option<&RewriteChecks>) -> Vec<PassSummary> {
+pub(crate) fn summaries(log: &RewriteLog, checks: Option<&RewriteChecks>) -> Vec<PassSummary> {
     let mut rewrites: BTreeMap<&str, usize> = BTreeMap::new();
     for record in &log.records {
         *rewrites.entry(&record.pass).or_default() += 1;
@@ -49,7 +49,7 @@ pub(super) fn summaries(log: &RewriteLog, checks: Option<&RewriteChecks>) -> Vec
 }
 
 /// What became of the model, in a sentence.
-pub(super) fn answer(log: &RewriteLog, checks: Option<&RewriteChecks>) -> String {
+pub(crate) fn answer(log: &RewriteLog, checks: Option<&RewriteChecks>) -> String {
     if log.records.is_empty() && log.rejected.is_empty() {
         return format!("its {} stay as they are", count(log.nodes_before, "node"));
     }

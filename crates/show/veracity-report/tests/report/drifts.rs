@@ -47,6 +47,7 @@ pub(crate) fn report(rows: Vec<DriftRow>) -> DriftReport {
         model: "net".into(),
         reference: "torch 2.11.0".into(),
         candidate: "the export".into(),
+        command: "veracity parity zoo:net".into(),
         session: SessionRecord {
             node: "net".into(),
             engine: "ort".into(),

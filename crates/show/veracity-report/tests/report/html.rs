@@ -20,6 +20,7 @@ fn everything_that_a_report_says_is_in_the_page() {
         "folded into relu",
         "no output depends on it",
         "<dd>ort 1.31.1</dd>",
+        "<pre><code>veracity parity zoo:net</code></pre>",
         "<td title=\"/home/me/net.py:12\"><code>me/net.py:12</code></td>",
     ] {
         assert!(page.contains(expected), "{expected}");

@@ -69,6 +69,7 @@ fn everything_that_a_proof_says_is_in_the_page() {
         "no engine here runs pt2 models",
         "the same inputs gave values that differ by up to 1.5e0",
         "the code cannot be run again",
+        "<dt>source</dt><dd>me/walk.py:7</dd>",
         "<dt>p99</dt><dd>2.090e-02</dd>",
         "[0, 7]: 1.0482 in the source, 1.0695 here",
         "it leaves the episode at tick 1 in policy/h",
@@ -144,7 +145,12 @@ fn a_drawing_leads_to_the_nodes() {
         ..DrawnBox::default()
     };
     let unknown = DrawnBox { node: "stranger".into(), ..DrawnBox::default() };
-    let line = |delay| DrawnLine { points: vec![(1, 2), (3, 2)], delay, title: "a to b".into() };
+    let line = |delay| DrawnLine {
+        points: vec![(1, 2), (3, 2)],
+        delay,
+        title: "a to b".into(),
+        label: None,
+    };
     let (boxes, lines) = (vec![known, unknown], vec![line(0), line(2)]);
     let drawing = Drawing { width: 100, height: 50, boxes, lines };
     let page = html::proof(&clean(), Some(&drawing));

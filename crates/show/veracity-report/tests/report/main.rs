@@ -7,6 +7,7 @@ mod drift_text;
 mod drifts;
 mod html;
 mod html_proof;
+mod html_rewrites;
 mod junit;
 mod proofs;
 mod rewrites;

@@ -196,6 +196,7 @@ pub(crate) fn proof(nodes: Vec<NodeProof>, rollout: RolloutProof) -> Proof {
         reference: Reference {
             origin: Origin::Python,
             made_with: "torch 2.11.0".into(),
+            sources: [("policy".to_owned(), "me/walk.py:7".to_owned())].into(),
             seed: Some(7),
         },
         environment: Environment {
@@ -214,6 +215,7 @@ pub(crate) fn proof(nodes: Vec<NodeProof>, rollout: RolloutProof) -> Proof {
             constant: false,
             range: Some((-1.0, 1.0)),
         }],
+        pipeline: None,
         advice: Vec::new(),
     };
     let verdicts: Vec<Verdict> = proof.rows().iter().map(|row| row.verdict).collect();

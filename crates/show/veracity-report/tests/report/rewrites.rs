@@ -4,7 +4,7 @@ use veracity_report::{TextOptions, rewrites};
 use veracity_results::{RewriteChecks, RewriteLog};
 
 /// Two passes: one rewrite of the first is right, one of the second was taken back.
-fn log() -> RewriteLog {
+pub(crate) fn log() -> RewriteLog {
     serde_json::from_value(serde_json::json!({
         "schema_version": "1.0", "tool_version": "0.1.0", "original_sha256": "", "result_sha256": "",
         "signature": "", "provenance": true, "rounds": 1, "settled": true,
@@ -26,7 +26,7 @@ fn log() -> RewriteLog {
     .unwrap()
 }
 
-fn checks(verdict: &str) -> RewriteChecks {
+pub(crate) fn checks(verdict: &str) -> RewriteChecks {
     let reason = (verdict != "proved").then_some("the window cannot be run");
     serde_json::from_value(serde_json::json!({
         "schema_version": "1.0", "engine": "ort", "engine_version": "1.31.1",

@@ -74,6 +74,7 @@ fn proof(ports: Vec<PortProof>) -> Proof {
         nodes: if ports.is_empty() { Vec::new() } else { vec![node(ports)] },
         rollout: RolloutProof::default(),
         inputs: Vec::new(),
+        pipeline: None,
         advice: Vec::new(),
     }
 }

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use veracity_diag::{Diagnostic, Place, Refusal, Result, codes};
 use veracity_onnx::Model;
-use veracity_results::{REWRITES_SCHEMA_VERSION, RewriteLog};
+use veracity_results::{CheckedLog, REWRITES_SCHEMA_VERSION, RewriteChecks, RewriteLog};
 use veracity_tensor::file::{safetensors, write_bytes};
 use veracity_tensor::{DType, Shape, Tensor, TensorView};
 
@@ -34,25 +36,43 @@ impl Recorded {
     /// Writes model, log and elements, each of them whole or not at all. The model comes last: when
     /// that fails, the log that is there says by its hashes that it is about another model.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.write_with(path.as_ref(), |model, path| model.write(path))
+        self.write_with(path.as_ref(), None, |model, path| model.write(path))
     }
 
-    /// The same, with the model written by `write`.
+    /// The same, with the model written by `write`, and with what checking showed in the log.
     pub fn write_with(
         &self,
         path: &Path,
+        checks: Option<&RewriteChecks>,
         write: impl FnOnce(&Model, &Path) -> Result<()>,
     ) -> Result<()> {
         self.elements.write(elements_path(path))?;
-        let text = serde_json::to_vec_pretty(&self.log).unwrap_or_default();
-        write_bytes(log_path(path), &text)?;
+        let text = serde_json::to_vec_pretty(&Written { log: &self.log, checks });
+        write_bytes(log_path(path), &text.unwrap_or_default())?;
         write(&self.model, path)
     }
 }
 
+/// A [`CheckedLog`] that is not copied to be written.
+#[derive(Serialize)]
+struct Written<'l> {
+    #[serde(flatten)]
+    log: &'l RewriteLog,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checks: Option<&'l RewriteChecks>,
+}
+
 /// Reads a log. Refused when it is none, or of a version that is not known.
 pub fn read_log(path: impl AsRef<Path>) -> Result<RewriteLog> {
-    let path = path.as_ref();
+    read_as(path.as_ref(), |log: &RewriteLog| log)
+}
+
+/// Reads a log with what checking showed, where the file says it.
+pub fn read_checked_log(path: impl AsRef<Path>) -> Result<CheckedLog> {
+    read_as(path.as_ref(), |file: &CheckedLog| &file.log)
+}
+
+fn read_as<T: DeserializeOwned>(path: &Path, log: impl Fn(&T) -> &RewriteLog) -> Result<T> {
     let place = Place::file(path.display().to_string());
     let bytes = std::fs::read(path).map_err(|error| {
         let code = match error.kind() {
@@ -64,14 +84,14 @@ pub fn read_log(path: impl AsRef<Path>) -> Result<RewriteLog> {
     let unreadable = |what: String| -> Refusal {
         Diagnostic::error(codes::LOG_UNREADABLE, what).at(place.clone()).into()
     };
-    let log: RewriteLog = serde_json::from_slice(&bytes)
+    let found: T = serde_json::from_slice(&bytes)
         .map_err(|error| unreadable(format!("not a log of rewrites: {error}")))?;
     let major = |version: &str| version.split('.').next().map(str::to_owned);
-    if major(&log.schema_version) != major(REWRITES_SCHEMA_VERSION) {
-        let what = format!("version {:?} of the log is not known", log.schema_version);
-        return Err(unreadable(what));
+    let version = &log(&found).schema_version;
+    if major(version) != major(REWRITES_SCHEMA_VERSION) {
+        return Err(unreadable(format!("version {version:?} of the log is not known")));
     }
-    Ok(log)
+    Ok(found)
 }
 
 /// A tensor as the owner of bytes.

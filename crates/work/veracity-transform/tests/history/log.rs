@@ -269,7 +269,7 @@ fn weights_may_lie_beside_the_result() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.onnx");
     let made = made();
-    made.write_with(&path, |model, path| model.write_external(path, 512)).unwrap();
+    made.write_with(&path, None, |model, path| model.write_external(path, 512)).unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4);
     let inputs = inputs(&made.model, Kind::Normal);
     assert_eq!(file_answers(&path, &inputs), answers(&made.model, &inputs), "an engine reads it");

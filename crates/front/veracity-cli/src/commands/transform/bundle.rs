@@ -4,9 +4,9 @@ use serde_json::json;
 use veracity::report::{TextOptions, rewrites};
 use veracity::results::Verdict;
 use veracity::transform::{BundleChange, CheckOptions, TransformOptions, transform_bundle};
-use veracity::{Bundle, proof};
+use veracity::{Bundle, proof, reports};
 
-use super::{check_options, engines, options};
+use super::{check_options, engines, options, target};
 use crate::cli::{PageFormat, TransformArgs};
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -15,6 +15,9 @@ use crate::render::proof::painted;
 
 pub(super) fn execute(arguments: &TransformArgs, context: &Context) -> Result<Outcome, Failure> {
     let bundle = Bundle::open(&arguments.input)?;
+    if let Some(page) = &arguments.html {
+        target::check(page, &bundle, None)?;
+    }
     context.warn(bundle.warnings())?;
     let options = TransformOptions {
         check: CheckOptions {
@@ -27,6 +30,9 @@ pub(super) fn execute(arguments: &TransformArgs, context: &Context) -> Result<Ou
     let engines = engines(&arguments.what);
     let prove = proof::CheckOptions::default();
     let change = transform_bundle(&bundle, &arguments.output, &options, &prove, &engines)?;
+    let beside = change.path.with_file_name("report.html");
+    let page = arguments.html.as_ref().unwrap_or(&beside);
+    reports::write_bundle_change_page(&change, page)?;
     answer(arguments, context, &change)?;
     Ok(verdict(&change).into())
 }

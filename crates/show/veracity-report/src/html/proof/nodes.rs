@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use veracity_results::{NodeProof, Proof, SampleProof, Verdict};
+use veracity_results::{NodeProof, PipelinePort, Proof, SampleProof, Verdict};
 
 use super::super::escape::escape;
 use super::super::facts::facts;
@@ -39,6 +39,7 @@ pub(super) fn nodes(proof: &Proof) -> String {
         for reason in &node.reasons {
             let _ = writeln!(html, "<p>{}</p>", escape(&reason.message));
         }
+        html += &ports(proof, node, index);
         html += &samples(node, index);
         html += "</details>\n";
     }
@@ -48,15 +49,9 @@ pub(super) fn nodes(proof: &Proof) -> String {
 fn about(proof: &Proof, node: &NodeProof) -> Vec<(&'static str, String)> {
     let model = proof.subject.models.iter().find(|model| model.node == node.node);
     let session = proof.environment.sessions.iter().find(|session| session.node == node.node);
-    let inside = |port: &str| port.split_once('/').is_some_and(|(name, _)| name == node.node);
-    let inputs: Vec<&str> = proof
-        .inputs
-        .iter()
-        .filter(|input| inside(&input.port))
-        .map(|input| input.port.as_str())
-        .collect();
     let text = |of: Option<&String>| of.cloned().unwrap_or_default();
     vec![
+        ("source", text(proof.reference.sources.get(&node.node))),
         ("model", text(model.map(|model| &model.path))),
         ("format", text(model.map(|model| &model.backend))),
         ("SHA-256", text(model.map(|model| &model.sha256))),
@@ -66,9 +61,39 @@ fn about(proof: &Proof, node: &NodeProof) -> Vec<(&'static str, String)> {
                 format!("{} {} ({})", one.engine, one.engine_version, one.device)
             }),
         ),
-        ("inputs", inputs.join(", ")),
+        ("inputs", if proof.pipeline.is_none() { inputs_of(proof, node) } else { String::new() }),
         ("fresh inputs", node.fresh_note.clone().unwrap_or_default()),
     ]
+}
+
+fn inputs_of(proof: &Proof, node: &NodeProof) -> String {
+    let inside = |port: &str| port.split_once('/').is_some_and(|(name, _)| name == node.node);
+    let inputs = proof.inputs.iter().map(|input| input.port.as_str()).filter(|port| inside(port));
+    inputs.collect::<Vec<_>>().join(", ")
+}
+
+/// What the description says about the ports of a node.
+fn ports(proof: &Proof, node: &NodeProof, index: usize) -> String {
+    let nodes = proof.pipeline.iter().flat_map(|pipeline| &pipeline.nodes);
+    let Some(described) = nodes.into_iter().find(|one| one.name == node.node) else {
+        return String::new();
+    };
+    let row = |side: &str, port: &PipelinePort| {
+        let sizes: Vec<String> = port.shape.iter().map(u64::to_string).collect();
+        let cells = vec![
+            Cell::Short(side.to_owned()),
+            Cell::Code(port.name.clone()),
+            Cell::Short(format!("{}[{}]", port.dtype, sizes.join(", "))),
+            Cell::Short(port.kind.clone().unwrap_or_default()),
+            Cell::Short(port.unit.clone().unwrap_or_default()),
+        ];
+        Row { id: None, verdict: None, cells }
+    };
+    let inputs = described.inputs.iter().map(|port| row("input", port));
+    let rows: Vec<Row> =
+        inputs.chain(described.outputs.iter().map(|port| row("output", port))).collect();
+    let columns = ["side", "port", "type", "kind", "unit"].map(Column::text);
+    table(&format!("ports-{}", index + 1), &columns, &rows)
 }
 
 fn samples(node: &NodeProof, index: usize) -> String {

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use veracity_results::{Basis, Proof, Tolerance};
 
-use super::super::facts::{commands, facts, word};
+use super::super::facts::{commands, facts};
 use super::super::table::{Cell, Column, Row, table};
-use crate::plain::{count, exact};
+use crate::plain::{count, exact, word};
 
 /// The environment, the commands and the hashes of everything that took part.
 pub(super) fn repeat(proof: &Proof) -> String {

@@ -1,0 +1,110 @@
+//! Pictures of rewrites: what was replaced, and what replaced it.
+//!
+//! They show operators and how these hang together, without names, so that rewrites of the same
+//! shape share a picture: a model with a thousand rewrites has a few dozen shapes.
+
+use std::collections::BTreeMap;
+
+use veracity_draw::layout;
+use veracity_report::html::{Drawing, Windows};
+use veracity_results::{
+    NodeRecord, Pipeline, PipelineEdge, PipelineNode, PipelinePort, PortName, RewriteLog,
+};
+
+use super::drawing::shown;
+
+/// Nodes on one side that are drawn; more are told as text.
+const MOST_NODES: usize = 12;
+
+/// Shapes of a log that are drawn.
+const MOST_SHAPES: usize = 150;
+
+/// An operator with its inputs and outputs; values are numbered as they are met.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Operator {
+    name: String,
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+}
+
+/// The pictures of a log. A single node on each side needs none.
+pub(super) fn windows(log: &RewriteLog) -> Windows {
+    let mut found = Windows::default();
+    let mut known: BTreeMap<Vec<Operator>, Option<usize>> = BTreeMap::new();
+    for record in &log.records {
+        let is_plain = record.removed.len().max(record.added.len()) < 2;
+        let mut side = |nodes: &[NodeRecord]| {
+            if is_plain || nodes.is_empty() || nodes.len() > MOST_NODES {
+                return None;
+            }
+            let outline = outline(nodes);
+            if let Some(shape) = known.get(&outline) {
+                return *shape;
+            }
+            let has_room = found.shapes.len() < MOST_SHAPES;
+            let drawn = if has_room { draw(&outline) } else { None };
+            let shape = drawn.map(|drawn| {
+                found.shapes.push(drawn);
+                found.shapes.len() - 1
+            });
+            known.insert(outline, shape);
+            shape
+        };
+        let sides = (side(&record.removed), side(&record.added));
+        found.sides.push(sides);
+    }
+    found
+}
+
+fn outline(nodes: &[NodeRecord]) -> Vec<Operator> {
+    let mut values: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut outline = Vec::new();
+    for node in nodes {
+        let [inputs, outputs] = [&node.inputs, &node.outputs].map(|names| {
+            let used = names.iter().filter(|name| !name.is_empty());
+            let number = |name| {
+                let next = values.len();
+                *values.entry(name).or_insert(next)
+            };
+            used.map(String::as_str).map(number).collect()
+        });
+        outline.push(Operator { name: node.op_type.clone(), inputs, outputs });
+    }
+    outline
+}
+
+fn draw(outline: &[Operator]) -> Option<Drawing> {
+    let mut drawing = shown(&layout(&pipeline(outline)).ok()?);
+    for one in &mut drawing.boxes {
+        one.texts.retain(|text| text.is_title);
+    }
+    Some(drawing)
+}
+
+/// Values that come from outside or go there have no line; each would be a stub without a name.
+fn pipeline(outline: &[Operator]) -> Pipeline {
+    let name = |index: usize| format!("{} {}", index + 1, outline[index].name);
+    let ports = |side: &[usize]| -> Vec<PipelinePort> {
+        let port = |row: usize| PipelinePort { name: row.to_string(), ..PipelinePort::default() };
+        (0..side.len()).map(port).collect()
+    };
+    let mut edges = Vec::new();
+    for (index, reader) in outline.iter().enumerate() {
+        for (row, value) in reader.inputs.iter().enumerate() {
+            let giver = outline.iter().enumerate().find_map(|(at, node)| {
+                let port = node.outputs.iter().position(|output| output == value)?;
+                (at != index).then(|| PortName::new(name(at), port.to_string()))
+            });
+            let target = PortName::new(name(index), row.to_string());
+            edges.extend(giver.map(|source| PipelineEdge { source, target, delay: 0 }));
+        }
+    }
+    let node = |(index, one): (usize, &Operator)| PipelineNode {
+        name: name(index),
+        inputs: ports(&one.inputs),
+        outputs: ports(&one.outputs),
+        ..PipelineNode::default()
+    };
+    let nodes = outline.iter().enumerate().map(node).collect();
+    Pipeline { nodes, edges, ..Pipeline::default() }
+}

@@ -1,0 +1,117 @@
+"""The pictures of docs/reports.md: six states of real pages, light and dark."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image
+
+from support.browser import Page, find_browser, run_browser
+from support.made_pages import make_drift_page, make_pipeline_pages, make_rewrite_page
+
+#: Bytes that a picture in the repository may have.
+MOST_BYTES = 80_000
+_COLOURS = (128, 64, 32, 16)
+
+
+@dataclass(frozen=True)
+class State:
+    """A page that somebody did something with."""
+
+    name: str
+    page: str
+    act: Callable[[Page], None]
+    width: int = 1200
+    height: int = 760
+
+
+def _look(page: Page) -> None:
+    """Do nothing."""
+
+
+def _click_node(page: Page) -> None:
+    page.click(".graph svg a[aria-label=policy] rect")
+    page.wait_until("document.querySelector(location.hash || 'body').open")
+    page.evaluate("document.querySelector(location.hash).scrollIntoView({block: 'start'})")
+    page.evaluate("scrollBy(0, -60)")
+
+
+def _failing_port(page: Page) -> None:
+    page.evaluate("document.querySelector('#findings').scrollIntoView({block: 'start'})")
+    page.evaluate("scrollBy(0, -50)")
+
+
+def _hover_point(page: Page) -> None:
+    page.evaluate("document.querySelector('#depth').scrollIntoView({block: 'start'})")
+    page.evaluate("scrollBy(0, -50)")
+    page.hover(".chart a.wrong circle")
+    page.wait_until("!document.querySelector('.tip-box')?.hidden")
+
+
+def _open_rewrite(page: Page) -> None:
+    chosen = (
+        "Array.from(document.querySelectorAll('#rewrite-list details'))"
+        ".filter((each) => each.querySelectorAll('svg.window').length === 2)[0]"
+    )
+    page.evaluate(f"location.hash = {chosen}.id")
+    page.wait_until("document.querySelector(location.hash || 'body').open")
+    page.evaluate("document.querySelector(location.hash).scrollIntoView({block: 'start'})")
+    page.evaluate("scrollBy(0, -120)")
+
+
+STATES = (
+    State("pipeline", "pipeline", _look),
+    State("node", "pipeline", _click_node),
+    State("failing-port", "failing", _failing_port),
+    State("drift", "drift", _hover_point),
+    State("rewrite", "rewrites", _open_rewrite),
+    State("phone", "failing", _look, width=390, height=844),
+)
+
+
+def picture_names() -> list[str]:
+    """Return the files that there are: each state in each theme."""
+    return [f"report-{state.name}-{theme}.png" for state in STATES for theme in ("light", "dark")]
+
+
+def main() -> None:
+    """Make every picture."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder for the pictures")
+    out: Path = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    binary = find_browser()
+    assert binary is not None, "there is no Chromium"
+    with tempfile.TemporaryDirectory() as folder, run_browser(binary) as browser:
+        pages = make_pipeline_pages(Path(folder))
+        pages["drift"] = make_drift_page(Path(folder))
+        pages["rewrites"] = make_rewrite_page(Path(folder), "mobilenet_v3_small")
+        for state in STATES:
+            for dark in (False, True):
+                size = {"width": state.width, "height": state.height}
+                with browser.page(pages[state.page], **size, dark=dark) as page:
+                    state.act(page)
+                    name = f"report-{state.name}-{'dark' if dark else 'light'}.png"
+                    (out / name).write_bytes(_small(page.picture()))
+
+
+def _small(png: bytes) -> bytes:
+    """Return the picture with as many colours as fit into the bytes that there are."""
+    image = Image.open(io.BytesIO(png)).convert("RGB")
+    for colours in _COLOURS:
+        target = io.BytesIO()
+        few = image.quantize(colours, dither=Image.Dither.NONE)
+        few.save(target, format="PNG", optimize=True)
+        if target.tell() <= MOST_BYTES:
+            return target.getvalue()
+    message = f"a picture needs more than {MOST_BYTES} bytes"
+    raise ValueError(message)
+
+
+if __name__ == "__main__":
+    main()
