@@ -12,12 +12,14 @@ pub mod drift;
 mod engines;
 mod inspect;
 mod picture;
+pub mod progress;
 pub mod proof;
 pub mod reports;
 mod robot;
 pub mod transform;
 pub mod two;
 mod verify;
+pub mod view;
 
 pub use draft::{BundleDraft, Extra, NodeDraft, PortDraft, strangers};
 pub use engines::{EngineChoice, EngineSearch, Engines};

@@ -1,6 +1,6 @@
 //! Reports as files. Each file is whole or not there; what was there before stays until then.
 
-mod drawing;
+pub(crate) mod drawing;
 mod windows;
 
 use std::path::{Path, PathBuf};

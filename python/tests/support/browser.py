@@ -80,9 +80,9 @@ class Browser:
 
     @contextlib.contextmanager
     def page(
-        self, path: Path, *, width: int = 1200, height: int = 900, dark: bool = False
+        self, path: Path | str, *, width: int = 1200, height: int = 900, dark: bool = False
     ) -> Iterator[Page]:
-        """Open a file from disk and wait until it is loaded."""
+        """Open a file from disk, or an address, and wait until it is loaded."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         page = Page(self, attached["sessionId"])
@@ -92,7 +92,8 @@ class Browser:
         page.call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         page.call("Emulation.setEmulatedMedia", features=[scheme])
-        page.call("Page.navigate", url=path.resolve().as_uri())
+        address = path if isinstance(path, str) else path.resolve().as_uri()
+        page.call("Page.navigate", url=address)
         self.wait_for("Page.loadEventFired", page.session)
         try:
             yield page

@@ -35,6 +35,8 @@ _INTERRUPTED = 130
 def main(arguments: list[str] | None = None) -> int:
     """Do what the arguments say; return the exit code."""
     given = _parser().parse_args(arguments)
+    if given.quiet:
+        os.environ["VERACITY_PROGRESS"] = "0"
     try:
         return _run(given)
     except VeracityError as refusal:

@@ -16,6 +16,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from veracity.progress import Progress, is_wanted
+
 MODELS = (
     "resnet18",
     "resnet50",
@@ -66,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.one:
         print(json.dumps(measure(given.models[0], given.seed)))
         return 0
-    found = [_in_a_process(name, given.seed) for name in given.models]
+    found = _all(given.models, given.seed)
     page = render(found, given.seed)
     if given.out is None:
         print(page)
@@ -106,8 +108,19 @@ def measure(name: str, seed: int) -> dict[str, Any]:
     }
 
 
+def _all(names: list[str], seed: int) -> list[dict[str, Any]]:
+    """Compare every network; a line on a terminal says how far it is, lines in a log elsewhere."""
+    progress, found = Progress(len(names)), []
+    for name in names:
+        if not is_wanted():
+            print(f"comparing {name}", file=sys.stderr, flush=True)
+        progress.step(f"comparing {name}")
+        found.append(_in_a_process(name, seed))
+    progress.clear()
+    return found
+
+
 def _in_a_process(name: str, seed: int) -> dict[str, Any]:
-    print(f"comparing {name}", file=sys.stderr, flush=True)
     command = [sys.executable, "-m", "veracity.drift.sweep", "--one", name, "--seed", str(seed)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, Any] = json.loads(done.stdout)

@@ -25,7 +25,7 @@ from veracity._places import user_line
 from veracity.errors import Diagnostic, VeracityError, error_from_diagnostics, refuse
 from veracity.export import describe, fresh, loading, policy, validate
 from veracity.export.fresh import Fresh
-from veracity.export.log import FILE_NAME, ExportLog, Progress
+from veracity.export.log import FILE_NAME, ExportLog
 from veracity.export.models import Made, describe_only, make_models
 from veracity.export.policy import Asked
 from veracity.export.transforming import transform_models
@@ -33,6 +33,7 @@ from veracity.export.validate import Prover
 from veracity.export.wiring import Wiring, wire
 from veracity.inference import site_packages
 from veracity.parity import ParityResult
+from veracity.progress import Progress
 from veracity.proof import ProofResult
 from veracity.semantics import GraphConfigs
 from veracity.tracing.nodes import Node, Recording

@@ -101,29 +101,6 @@ class ExportLog:
         return [self._file] if self._console is None else [self._file, self._console]
 
 
-class Progress:
-    """One line on the terminal that says how far a long job is; nothing elsewhere."""
-
-    def __init__(self, total: int) -> None:
-        """Count `total` steps."""
-        self._total, self._done = total, 0
-        self._stream: TextIO | None = sys.stderr if total > 1 and _is_terminal() else None
-
-    def step(self, what: str) -> None:
-        """Say what is being done."""
-        self._done += 1
-        self._write(f"\r\x1b[2Kveracity: [{self._done}/{self._total}] {what}")
-
-    def clear(self) -> None:
-        """Take the line away."""
-        self._write("\r\x1b[2K")
-
-    def _write(self, text: str) -> None:
-        if self._stream is not None:
-            self._stream.write(text)
-            self._stream.flush()
-
-
 class _FileHandler(logging.Handler):
     def __init__(self, path: Path, *, append: bool) -> None:
         super().__init__(logging.DEBUG)
@@ -179,7 +156,3 @@ def _console_handler(verbose: bool) -> _ConsoleHandler | None:
     handler.setFormatter(logging.Formatter("veracity: %(levelname)s: %(message)s"))
     handler.verbose = verbose
     return handler
-
-
-def _is_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()

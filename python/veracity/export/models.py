@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from veracity.errors import Diagnostic, VeracityError, error_from_diagnostics
 from veracity.export.backends import foreign
-from veracity.export.log import ExportLog, Progress
+from veracity.export.log import ExportLog
+from veracity.progress import Progress
 from veracity.tracing.nodes import Node, Port
 from veracity.tracing.slice import ConstantUse, Ref, Slice
 

@@ -292,6 +292,7 @@ codes! {
     1423 CONTRACT_UNCHECKED "something was not compared with the robot, as one side does not say it";
     1424 REORDER_MISFIT "a reordering map cannot be read, or does not fit the bundle";
     1425 RESULTS_UNKNOWN "the file holds no results that a page can be made of";
+    1430 VIEW_UNSERVED "a page cannot be served on this machine";
 }
 
 #[cfg(test)]

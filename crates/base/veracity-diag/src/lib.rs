@@ -9,6 +9,7 @@ pub mod codes;
 mod diagnostic;
 mod nearest;
 mod place;
+pub mod progress;
 mod refusal;
 mod reporter;
 

@@ -8,6 +8,7 @@ mod report;
 mod transform;
 mod values;
 mod verify;
+mod view;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use veracity::{Device, EngineChoice};
 
 pub(crate) use drift::{DriftArgs, RerunArgs};
-pub(crate) use findings::{FindingsArgs, PageFormat};
+pub(crate) use findings::FindingsArgs;
 pub(crate) use parity::ParityArgs;
 pub(crate) use proof::{CheckArgs, DiffArgs, RecordArgs, SealArgs};
 pub(crate) use report::ReportArgs;
@@ -26,6 +27,7 @@ pub(crate) use transform::{
 pub(crate) use values::{Rate, ToleranceSpec};
 use values::{device, engine, rate, threads, tolerance_part};
 pub(crate) use verify::VerifyArgs;
+pub(crate) use view::ViewArgs;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -77,6 +79,7 @@ pub(crate) enum Format {
     #[default]
     Table,
     Json,
+    Md,
 }
 
 #[derive(Debug, Subcommand)]
@@ -96,6 +99,7 @@ pub(crate) enum Command {
     Drift(Box<DriftArgs>),
     Rerun(RerunArgs),
     Report(ReportArgs),
+    View(ViewArgs),
     // As above.
     Transform(Box<TransformArgs>),
     // As above.
@@ -115,7 +119,7 @@ Examples:
 pub(crate) struct InspectArgs {
     /// The bundle's YAML file, or the folder that holds it
     pub(crate) bundle: PathBuf,
-    /// For people or for programs
+    /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -135,7 +139,7 @@ pub(crate) struct DrawArgs {
     /// Where to write one picture, `.svg` or `.png`
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// For people or for programs
+    /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -185,7 +189,7 @@ pub(crate) struct RunArgs {
     pub(crate) outputs: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sessions: SessionArgs,
-    /// For people or for programs
+    /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -215,7 +219,7 @@ pub(crate) struct BenchArgs {
     pub(crate) engines: Vec<EngineChoice>,
     #[command(flatten)]
     pub(crate) sessions: SessionArgs,
-    /// For people or for programs
+    /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -251,7 +255,7 @@ pub(crate) struct CompareArgs {
     /// Find the exact p50, p75, p90, p99 and p99.5 of the error
     #[arg(long)]
     pub(crate) percentiles: bool,
-    /// For people or for programs
+    /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -340,6 +344,8 @@ mod tests {
             (&["verify", "b", "--robot", "r", "--gain-rtol", "-1"], "at least 0"),
             (&["seal"], "<BUNDLE>"),
             (&["report"], "<RESULTS>"),
+            (&["view"], "<RESULTS>"),
+            (&["view", "a", "b", "c"], "unexpected argument"),
             (&["drift"], "<REFERENCE>"),
             (&["drift", "a", "--level", "most"], "none, basic, extended, all"),
             (&["drift", "a", "--memory", "0"], "at least 1 byte"),

@@ -22,6 +22,7 @@ mod sessions;
 mod target;
 mod transform;
 mod verify;
+mod view;
 
 use crate::cli::Command;
 use crate::context::Context;
@@ -43,6 +44,7 @@ pub(crate) fn execute(command: &Command, context: &Context) -> Result<Outcome, F
         Command::Drift(arguments) => drift::execute(arguments, context),
         Command::Rerun(arguments) => rerun::execute(arguments, context),
         Command::Report(arguments) => report::execute(arguments, context),
+        Command::View(arguments) => view::execute(arguments, context),
         Command::Transform(arguments) => transform::execute(arguments, context),
         Command::Bisect(arguments) => bisect::execute(arguments, context),
         Command::Audit(arguments) => audit::execute(arguments, context),

@@ -5,8 +5,9 @@ use std::io::{self, Write as _};
 use serde::Serialize;
 use veracity::Diagnostic;
 
-use crate::cli::{ColorArg, GlobalArgs};
+use crate::cli::{ColorArg, Format, GlobalArgs};
 use crate::render::diagnostic;
+use crate::render::document::Document;
 use crate::render::style;
 
 /// Width of everything that is not shown on a terminal, and the least that tables take on one.
@@ -59,9 +60,28 @@ impl Context {
         self.answer(&(serde_json::to_string_pretty(value)? + "\n"))
     }
 
+    /// Gives the answer in the form that was asked for.
+    pub(crate) fn give(
+        &self,
+        format: Format,
+        value: &impl Serialize,
+        document: impl FnOnce() -> Document,
+    ) -> io::Result<()> {
+        match format {
+            Format::Json => self.answer_json(value),
+            Format::Md => self.answer(&document().markdown()),
+            Format::Table => self.answer(&document().text(self.width)),
+        }
+    }
+
     /// Shows warnings, unless they are not wanted.
     pub(crate) fn warn(&self, warnings: &[Diagnostic]) -> io::Result<()> {
         if self.quiet { Ok(()) } else { self.refuse(warnings) }
+    }
+
+    /// Says something beside the answer, unless it is not wanted.
+    pub(crate) fn remark(&self, text: &str) -> io::Result<()> {
+        if self.quiet { Ok(()) } else { writeln!(anstream::stderr(), "{text}") }
     }
 
     /// Shows why there is no answer.

@@ -13,6 +13,7 @@ mod render;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use veracity::progress::shown_on;
 
 use cli::Cli;
 use context::Context;
@@ -27,7 +28,8 @@ fn main() -> ExitCode {
         Err(error) => return explain(&error),
     };
     let context = Context::new(&cli.global);
-    match commands::execute(&cli.command, &context) {
+    let terminal = progress::terminal(context.is_quiet());
+    match shown_on(terminal, || commands::execute(&cli.command, &context)) {
         Ok(outcome) => ExitCode::from(code_of(outcome)),
         Err(Failure::Refused(refusal)) => {
             // When stderr is gone, the exit code is all that can still be said.

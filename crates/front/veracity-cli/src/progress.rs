@@ -1,52 +1,14 @@
-//! A progress bar that appears only when there is something to wait for.
+//! Where progress is shown: on a terminal that somebody looks at, and nowhere else.
 
-use std::time::{Duration, Instant};
+use std::io::{self, IsTerminal as _, Stderr};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-/// Work that takes less than this shows no bar.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Time between two updates. Drawing between steps must not show in their times.
-const INTERVAL: Duration = Duration::from_millis(100);
-
-/// Counts steps on stderr, when that is a terminal and the work takes long enough.
-#[derive(Debug)]
-pub(crate) struct Progress {
-    bar: ProgressBar,
-    done: u64,
-    /// Whether the bar is where it belongs: on stderr, or nowhere when it is not wanted.
-    placed: bool,
-    next_update: Instant,
-}
-
-impl Progress {
-    /// A bar for `steps` steps that stays hidden for a while, or for good when `quiet`.
-    pub(crate) fn new(steps: u64, quiet: bool) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());
-        let style = ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} steps, {eta}");
-        bar.set_style(style.expect("the template is valid"));
-        Self { bar, done: 0, placed: quiet, next_update: Instant::now() + PATIENCE }
+/// The terminal and its width; nothing when stderr is not one, or one that cannot erase.
+pub(crate) fn terminal(is_quiet: bool) -> Option<(Stderr, usize)> {
+    let stderr = io::stderr();
+    let is_dumb = std::env::var_os("TERM").is_some_and(|kind| kind == "dumb");
+    if is_quiet || is_dumb || !stderr.is_terminal() {
+        return None;
     }
-
-    /// Notes one step.
-    pub(crate) fn advance(&mut self) {
-        self.done += 1;
-        let now = Instant::now();
-        if now < self.next_update {
-            return;
-        }
-        self.next_update = now + INTERVAL;
-        if !self.placed {
-            self.placed = true;
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        self.bar.set_position(self.done);
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
+    let (columns, _) = terminal_size::terminal_size_of(&stderr)?;
+    Some((stderr, usize::from(columns.0)))
 }

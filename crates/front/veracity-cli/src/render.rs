@@ -4,10 +4,12 @@
 //! belong. Nothing here writes, and nothing is understandable by its colour alone.
 
 pub(crate) mod audit;
+pub(crate) mod baseline;
 pub(crate) mod bisection;
 pub(crate) mod comparison;
 pub(crate) mod diagnostic;
 pub(crate) mod difference;
+pub(crate) mod document;
 pub(crate) mod drift;
 pub(crate) mod inspection;
 pub(crate) mod latency;

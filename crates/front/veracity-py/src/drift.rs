@@ -12,6 +12,7 @@ use veracity::{EngineChoice, EngineSearch, Engines, SessionOptions};
 use crate::errors::OrRaise;
 use crate::input::Input;
 use crate::options::{engine_choice, invalid, session_options};
+use crate::progress::shown;
 
 /// One exported model beside what the original computed.
 #[pyclass(module = "veracity._native")]
@@ -117,7 +118,7 @@ impl Parity {
             session: SessionOptions { threads, ..defaults.session },
         };
         let parity = &mut self.parity;
-        let report = py.detach(|| parity.run(&engines, &options, keep)).or_raise(py)?;
+        let report = py.detach(|| shown(|| parity.run(&engines, &options, keep))).or_raise(py)?;
         self.compared = Some(Compared { report, engines, options });
         Ok(())
     }

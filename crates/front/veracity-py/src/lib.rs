@@ -10,6 +10,7 @@ mod ledger;
 mod options;
 mod output;
 mod pipeline;
+mod progress;
 mod proof;
 mod python_engine;
 mod recorder;

@@ -17,6 +17,7 @@ use crate::bundle::{draft_from, tensors_from};
 use crate::errors::OrRaise;
 use crate::input::Input;
 use crate::options::{engine_choice, invalid, session_options};
+use crate::progress::shown;
 use crate::python_engine::PythonEngines;
 
 /// What is known about a bundle.
@@ -237,7 +238,7 @@ pub(crate) fn check(
         let tolerance = given.choice(&bundle)?;
         proof::check(&bundle, &engines, &CheckOptions { tolerance, session })
     };
-    let made = py.detach(check).or_raise(py)?;
+    let made = py.detach(|| shown(check)).or_raise(py)?;
     Ok(Proof { proof: made, bundle: path })
 }
 

@@ -16,6 +16,7 @@ use crate::drift::to_json;
 use crate::errors::OrRaise;
 use crate::input::Input;
 use crate::options::{engine_choice, invalid, session_options};
+use crate::progress::shown;
 
 /// Adds what is in this file.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -150,7 +151,8 @@ fn transform(
     let log = LogOptions { provenance };
     let options = TransformOptions { passes, check, log, ..TransformOptions::default() };
     let engines = engines(py, engine, site_packages)?;
-    let change = py.detach(|| transform_model(&original, &options, &engines)).or_raise(py)?;
+    let change =
+        py.detach(|| shown(|| transform_model(&original, &options, &engines))).or_raise(py)?;
     Ok(Transformed { change })
 }
 

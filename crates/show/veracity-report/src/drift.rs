@@ -8,7 +8,6 @@ mod files;
 mod layers;
 mod markdown;
 mod overlay;
-mod spark;
 mod text;
 mod words;
 
@@ -16,5 +15,6 @@ pub use files::{ReportFile, files};
 pub use layers::{Layer, layers};
 pub use markdown::markdown;
 pub use overlay::overlay;
+pub(crate) use text::fitted;
 pub use text::text;
 pub(crate) use words::{cause_line, coverage_lines, shape, verdict, verdict_line};

@@ -9,6 +9,7 @@ mod escape;
 mod facts;
 mod graph;
 mod histogram;
+mod picture;
 mod proof;
 mod rewrites;
 mod shell;
@@ -17,6 +18,8 @@ mod tree;
 mod words;
 
 pub use drift::drift;
+pub use escape::escape;
 pub use graph::{Drawing, DrawnBox, DrawnLine, DrawnText};
+pub use picture::unproved;
 pub use proof::proof;
 pub use rewrites::{Rewritten, Windows, rewrites, rewritten_bundle};

@@ -8,9 +8,12 @@
 pub mod drift;
 pub mod html;
 mod junit;
+pub mod markdown;
 pub mod plain;
+pub mod progress;
 mod python;
 pub mod rewrites;
+mod spark;
 mod text;
 
 pub use junit::junit;

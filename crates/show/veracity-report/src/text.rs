@@ -7,6 +7,7 @@
 mod failure;
 pub(crate) mod page;
 mod summary;
+mod ticks;
 
 use veracity_diag::codes;
 use veracity_results::{NodeProof, Origin, Part, Proof, ProofRow, RolloutProof, Verdict};
@@ -30,6 +31,7 @@ pub fn proof_text(proof: &Proof, options: &TextOptions) -> String {
     write_proved_nodes(proof, options, &mut page);
     if !diverges {
         write_rollout(&proof.rollout, &mut page);
+        ticks::write(&proof.rollout, options, &mut page);
     }
     write_unknown(proof, options, &mut page);
     write_remarks(proof, &mut page);
@@ -57,6 +59,7 @@ fn write_divergence(rollout: &RolloutProof, options: &TextOptions, page: &mut Pa
     let reasons = rollout.reasons.iter().filter(|found| found.code != codes::ROLLOUT_DIVERGES);
     reasons.for_each(|found| page.line(2, &found.message));
     failure::write_rollout(rollout, options, page);
+    ticks::write(rollout, options, page);
 }
 
 fn write_rollout(rollout: &RolloutProof, page: &mut Page<'_>) {

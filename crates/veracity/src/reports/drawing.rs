@@ -80,7 +80,7 @@ fn name(port: &str) -> Option<PortName> {
 }
 
 /// Boxes and lines, without title and legend: a page has its own.
-pub(super) fn shown(found: &Layout) -> Drawing {
+pub(crate) fn shown(found: &Layout) -> Drawing {
     let (left, top, right, bottom) = extent(found);
     let boxes = found.blocks.iter().map(|block| {
         // A proof may not know the types of inputs; what has none is not a scalar of no type.

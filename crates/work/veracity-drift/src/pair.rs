@@ -15,6 +15,7 @@ mod survey;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use veracity_diag::progress::Stage;
 use veracity_diag::{Diagnostic, Place, Result, codes};
 use veracity_engine::{Engine, SessionOptions};
 use veracity_onnx::{Model, NodeFacts};
@@ -119,6 +120,7 @@ fn introduced_at(
     let comparable = surveyed.comparable();
     let bytes = |index: usize| surveyed.bytes(index);
     let mut all: Vec<(usize, Measured)> = Vec::new();
+    let mut stage = Stage::new("operators", comparable.len());
     for chunk in chunks_of(&comparable, bytes, options.memory_bytes) {
         let names: Vec<&str> = chunk.iter().map(|&index| surveyed.name(index)).collect();
         let part = cut.showing(&names)?;
@@ -143,6 +145,7 @@ fn introduced_at(
             .zip(found)
             .map(|(&index, found)| surveyed.measured(index, &expected[&index], found.as_ref()))
             .collect::<Result<_>>()?;
+        stage.advance(chunk.len());
         all.extend(chunk.into_iter().zip(measured));
     }
     for (index, measured) in all {

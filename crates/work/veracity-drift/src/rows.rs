@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use veracity_compare::{MeasureOptions, measure};
+use veracity_diag::progress::Stage;
 use veracity_diag::{Diagnostic, Result, codes};
 use veracity_engine::{Device, Engine, OptimizationLevel, SessionOptions};
 use veracity_onnx::{Model, NodeFacts, ValueInfo};
@@ -114,7 +115,9 @@ pub fn drift(
     let names: Vec<String> = comparable.iter().map(|&index| rows[index].name.clone()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let cut = model.cut_at(&names, GIVEN)?;
+    let mut stage = Stage::new("values", names.len());
     for chunk in chunks(&names, references, options.memory_bytes) {
+        let size = chunk.len();
         let (wanted, into) = (&names[chunk.clone()], &comparable[chunk]);
         let wanted: Vec<(&str, &SharedTensor)> =
             wanted.iter().map(|name| (*name, &references[*name])).collect();
@@ -142,6 +145,7 @@ pub fn drift(
                 Got::Unreached => rows[index].introduced = NOT_THERE,
             }
         }
+        stage.advance(size);
     }
     rows.iter_mut().for_each(judge);
     let used = rows.iter().filter_map(|row| options.rule_for(row)).chain(skipped);

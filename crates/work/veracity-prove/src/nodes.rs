@@ -1,6 +1,7 @@
 //! Each node alone: every sample through its model, and one of them twice.
 
 use veracity_compare::{MeasureOptions, measure};
+use veracity_diag::progress::Stage;
 use veracity_diag::{Code, Diagnostic, Refusal, codes};
 use veracity_engine::SessionOptions;
 use veracity_results::{SessionRecord, Verdict};
@@ -32,7 +33,10 @@ pub fn prove_nodes(
     builder: &mut Builder,
 ) -> Vec<SessionRecord> {
     let mut sessions = Vec::new();
-    for node in &bundle.spec().nodes {
+    let nodes = &bundle.spec().nodes;
+    let of_node = |node: &Node| Kind::ALL.map(|kind| samples.count(&node.name, kind));
+    let mut stage = Stage::new("samples", nodes.iter().flat_map(of_node).sum());
+    for node in nodes {
         builder.declare(&node.name, node.outputs.iter().map(|port| port.name.as_str()));
         if let Some(note) = samples.fresh_note(&node.name) {
             builder.fresh_note(&node.name, note);
@@ -49,7 +53,7 @@ pub fn prove_nodes(
         }
         let proved = NodeRunner::load(bundle, node, engines, options).and_then(|mut runner| {
             sessions.push(session_record(runner.facts()));
-            prove_node(node, samples, &mut runner, builder)
+            prove_node(node, samples, &mut runner, builder, &mut stage)
         });
         if let Err(refusal) = proved {
             let verdict = verdict_of(&refusal);
@@ -76,6 +80,7 @@ fn prove_node(
     samples: &Samples,
     runner: &mut NodeRunner,
     builder: &mut Builder,
+    stage: &mut Stage,
 ) -> Result<(), Refusal> {
     let mut first: Option<(Kind, Vec<Fingerprint>)> = None;
     for kind in Kind::ALL {
@@ -91,6 +96,7 @@ fn prove_node(
             };
             compare_outputs(node, samples, label, runner, builder);
             first.get_or_insert_with(|| (kind, fingerprints(runner)));
+            stage.advance(1);
         }
     }
     let Some((kind, before)) = first else { return Ok(()) };

@@ -7,6 +7,7 @@
 //! one from the first.
 
 use veracity_compare::{MeasureOptions, measure, merge};
+use veracity_diag::progress::Stage;
 use veracity_diag::{Diagnostic, Place, Result, codes};
 use veracity_results::{
     Basis, Divergence, ErrorOverTime, Measurement, Role, RolloutPort, RolloutProof, Tolerance,
@@ -128,17 +129,20 @@ impl<'s> Rollout<'s> {
     fn run(&mut self) -> Result<()> {
         let ticks = self.episode.ticks();
         let beginning = ticks.start..ticks.end.min(ticks.start + REPEATED);
-        self.run_ticks(ticks.clone())?;
-        if self.spec.feedback_flow.is_empty() {
+        let has_state = !self.spec.feedback_flow.is_empty();
+        let again = if has_state { 1 + beginning.len() } else { 0 };
+        let mut stage = Stage::new("ticks", ticks.len() + again);
+        self.run_ticks(ticks.clone(), &mut stage)?;
+        if !has_state {
             // There is no state that a reset could put back.
             return Ok(());
         }
-        self.run_ticks(ticks.start..ticks.start + 1)?;
-        self.run_ticks(beginning)
+        self.run_ticks(ticks.start..ticks.start + 1, &mut stage)?;
+        self.run_ticks(beginning, &mut stage)
     }
 
     /// Runs ticks from a reset on.
-    fn run_ticks(&mut self, ticks: std::ops::Range<usize>) -> Result<()> {
+    fn run_ticks(&mut self, ticks: std::ops::Range<usize>, stage: &mut Stage) -> Result<()> {
         self.runner.reset();
         self.resets += usize::from(self.steps > 0);
         if !self.episode.begins_at_the_start() {
@@ -152,6 +156,7 @@ impl<'s> Rollout<'s> {
             if self.chunk.1 == self.chunk_ticks {
                 self.compare_chunk()?;
             }
+            stage.advance(1);
         }
         self.compare_chunk()
     }

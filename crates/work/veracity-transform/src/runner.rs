@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use veracity_diag::Result;
+use veracity_diag::progress::Stage;
 use veracity_onnx::{Applied, Graph, NodeId};
 
 use crate::{Class, Declined, Facts, Found, Pass, Pipeline, Proposal, View};
@@ -174,6 +175,7 @@ pub fn transform_only(
         barred: BTreeSet::new(),
         indices: BTreeMap::new(),
         banned: BTreeSet::new(),
+        stage: Stage::endless("rewrites"),
         done: Transformed {
             graph,
             rewrites: Vec::new(),
@@ -209,6 +211,8 @@ struct Run<'j> {
     indices: BTreeMap<&'static str, usize>,
     /// Matches that were judged wrong and are not tried again.
     banned: BTreeSet<(&'static str, NodeId)>,
+    /// Tells whoever waits how many rewrites there are.
+    stage: Stage,
     done: Transformed,
 }
 
@@ -333,6 +337,7 @@ impl Run<'_> {
         let Some(last) = rewrites.last() else { return false };
         self.indices.insert(last.pass, last.index + 1);
         self.facts.update(&self.done.graph);
+        self.stage.advance(rewrites.len());
         self.done.rewrites.extend(rewrites);
         true
     }

@@ -108,7 +108,7 @@ pub(crate) struct RerunArgs {
     /// ONNX Runtime's library, or a folder that holds it
     #[arg(long, value_name = "PATH")]
     pub(crate) ort_library: Option<PathBuf>,
-    /// For people or for programs
+    /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }

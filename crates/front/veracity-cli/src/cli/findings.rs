@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+
+use super::Format;
 
 /// Who the answer is for, and what is written.
 #[derive(Args, Debug)]
 pub(crate) struct FindingsArgs {
     /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: PageFormat,
+    pub(crate) format: Format,
     /// Fail only on what is worse than in this report, which `--save` wrote
     #[arg(long, value_name = "FILE", help_heading = "Files")]
     pub(crate) baseline: Option<PathBuf>,
@@ -25,14 +27,4 @@ pub(crate) struct FindingsArgs {
     /// Write the first wrong operator alone, as a model that shows the fault
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub(crate) repro: Option<PathBuf>,
-}
-
-/// Who the answer is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PageFormat {
-    // No documentation here: clap would spread every help over two screens for it.
-    #[default]
-    Table,
-    Json,
-    Md,
 }

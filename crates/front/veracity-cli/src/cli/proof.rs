@@ -70,7 +70,7 @@ pub(crate) struct CheckArgs {
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sessions: SessionArgs,
-    /// For people or for programs
+    /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
     // Last: its heading holds for whatever follows.
@@ -115,7 +115,7 @@ pub(crate) struct DiffArgs {
     pub(crate) before: PathBuf,
     /// The later one
     pub(crate) after: PathBuf,
-    /// For people or for programs
+    /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -133,7 +133,7 @@ Examples:
 pub(crate) struct SealArgs {
     /// The bundle's YAML file, or the folder that holds it
     pub(crate) bundle: PathBuf,
-    /// For people or for programs
+    /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }

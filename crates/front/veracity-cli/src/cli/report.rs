@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Format;
+
 /// Make a page of results: one file, to look at and to hand on
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -21,4 +23,7 @@ pub(crate) struct ReportArgs {
     /// Where to write the page
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     pub(crate) output: PathBuf,
+    /// For people, for programs or for a page
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use veracity::transform::{OnFail, Validation};
 use veracity::{EngineChoice, OptimizationLevel};
 
-use super::PageFormat;
+use super::Format;
 use super::values::{dim, engine, level, on_fail, threads, validation};
 
 /// Change a model, or the ONNX nodes of a bundle, and prove each change
@@ -55,7 +55,7 @@ pub(crate) struct TransformArgs {
     pub(crate) html: Option<PathBuf>,
     /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: PageFormat,
+    pub(crate) format: Format,
 }
 
 /// Which passes run, and on what they are checked.
@@ -124,7 +124,7 @@ pub(crate) struct BisectArgs {
     pub(crate) repro: Option<PathBuf>,
     /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: PageFormat,
+    pub(crate) format: Format,
 }
 
 /// Say what was done to a model, from its log
@@ -158,7 +158,7 @@ pub(crate) struct AuditArgs {
     pub(crate) why_not: Option<String>,
     /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: PageFormat,
+    pub(crate) format: Format,
 }
 
 /// Undo a transformation: the original, byte for byte
@@ -176,6 +176,9 @@ pub(crate) struct ReverseArgs {
     /// Where to write the original
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
+    /// For people, for programs or for a page
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
 }
 
 /// List the passes: what each does and what it promises about the numbers
@@ -187,5 +190,5 @@ Examples:
 pub(crate) struct PassesArgs {
     /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: PageFormat,
+    pub(crate) format: Format,
 }

@@ -51,7 +51,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "R", requires = "values", default_value = "0")]
     #[arg(value_parser = tolerance_part, allow_negative_numbers = true)]
     pub(crate) rtol: f64,
-    /// For people or for programs
+    /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }

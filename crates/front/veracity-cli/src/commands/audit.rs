@@ -4,7 +4,7 @@ use serde::Serialize;
 use veracity::results::{AuditReport, DeclinedMatch, Explanation, MappedValue, TouchedNodes};
 use veracity::transform::{Audited, Model, audit_file};
 
-use crate::cli::{AuditArgs, PageFormat};
+use crate::cli::AuditArgs;
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
 use crate::render::audit as rendered;
@@ -38,11 +38,7 @@ pub(super) fn execute(arguments: &AuditArgs, context: &Context) -> Result<Outcom
         report,
     };
     let name = arguments.model.display().to_string();
-    match arguments.format {
-        PageFormat::Json => context.answer_json(&answers)?,
-        PageFormat::Md => context.answer(&rendered::markdown(&name, &answers))?,
-        PageFormat::Table => context.answer(&rendered::render(&name, &answers, context.width()))?,
-    }
+    context.give(arguments.format, &answers, || rendered::document(&name, &answers))?;
     // Without the original hashes agree, and whether the rewrites lead there was not asked.
     let explained = answers.report.explained.unwrap_or(true);
     Ok(if explained { Outcome::Proved } else { Outcome::Disproved })

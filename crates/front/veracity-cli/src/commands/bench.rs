@@ -1,15 +1,16 @@
 //! `veracity bench`: step times of a bundle, with separate and with merged sessions.
 
 use serde_json::{Value, json};
+use veracity::progress::Stage;
 use veracity::results::{Latency, SCHEMA_VERSION};
 use veracity::{Bundle, EngineChoice, Result, Runner, StepClock};
 
 use super::feed::Feed;
 use super::sessions;
-use crate::cli::{BenchArgs, Format};
+use crate::cli::BenchArgs;
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
-use crate::progress::Progress;
+use crate::render::document::Document;
 use crate::render::latency;
 use crate::render::table::{Cell, Column, Table};
 
@@ -47,11 +48,9 @@ pub(super) fn execute(
         variants.extend(loaded.into_iter().filter(|variant| !variant.is_same));
     }
     context.warn(&warnings)?;
-    measure(&mut variants, arguments, context)?;
-    match arguments.format {
-        Format::Json => context.answer_json(&answer_json(&bundle, arguments, &variants))?,
-        Format::Table => context.answer(&answer(arguments, &variants, context.width()))?,
-    }
+    measure(&mut variants, arguments)?;
+    let json = answer_json(&bundle, arguments, &variants);
+    context.give(arguments.format, &json, || answer(arguments, &variants))?;
     Ok(Outcome::Proved)
 }
 
@@ -70,14 +69,14 @@ fn load(bundle: &Bundle, engine: EngineChoice, arguments: &BenchArgs) -> Result<
 }
 
 /// Runs all variants in turns, so that whatever slows the machine down slows all of them.
-fn measure(variants: &mut [Variant], arguments: &BenchArgs, context: &Context) -> Result<()> {
+fn measure(variants: &mut [Variant], arguments: &BenchArgs) -> Result<()> {
     let (steps, warmup) = (arguments.steps, arguments.warmup);
     let total = steps.saturating_add(warmup).saturating_mul(variants.len() as u64);
-    let mut progress = Progress::new(total, context.is_quiet());
+    let mut stage = Stage::new("steps", usize::try_from(total).unwrap_or(usize::MAX));
     for variant in &mut *variants {
         for step in 0..warmup {
             variant.feed.step(step, &mut variant.runner)?;
-            progress.advance();
+            stage.advance(1);
         }
         variant.runner.reset();
     }
@@ -91,14 +90,14 @@ fn measure(variants: &mut [Variant], arguments: &BenchArgs, context: &Context) -
             let variant = &mut variants[(position + offset) % variants.len()];
             for step in first..first.saturating_add(block).min(steps) {
                 variant.clock.time(|| variant.feed.step(step, &mut variant.runner))?;
-                progress.advance();
+                stage.advance(1);
             }
         }
     }
     Ok(())
 }
 
-fn answer(arguments: &BenchArgs, variants: &[Variant], width: usize) -> String {
+fn answer(arguments: &BenchArgs, variants: &[Variant]) -> Document {
     let mut columns = vec![Column::left("engine"), Column::left("sessions")];
     columns.extend(latency::COLUMNS);
     columns.push(Column::right("ratio"));
@@ -112,17 +111,23 @@ fn answer(arguments: &BenchArgs, variants: &[Variant], width: usize) -> String {
         cells.push(Cell::from(format!("{:.2}", ratio(&found, &first))));
         table.row(cells);
     }
-    let mut text = table.render(0, width);
+    let mut document = Document::new(format!("Step times: {}", arguments.bundle.display()));
+    document.table(table, 0);
     if !variants.iter().any(|variant| variant.is_fused) {
-        text += "no neighbouring nodes were merged: there is nothing to compare with\n";
+        document.line("no neighbouring nodes were merged: there is nothing to compare with");
     }
     let BenchArgs { steps, warmup, sessions, .. } = arguments;
     let blocks = steps.div_ceil(steps.div_ceil(BLOCKS));
-    text + &format!(
-        "\n{steps} steps each, made-up inputs, in {blocks} interleaved blocks, after {warmup} unmeasured\n\
-         threads per operator: {}; ratios are of p50, on this machine, in this run\n",
+    document.gap();
+    document.line(format!(
+        "{steps} steps each, made-up inputs, in {blocks} interleaved blocks, after {warmup} \
+         unmeasured"
+    ));
+    document.line(format!(
+        "threads per operator: {}; ratios are of p50, on this machine, in this run",
         sessions.threads
-    )
+    ));
+    document
 }
 
 impl Variant {

@@ -5,10 +5,12 @@ use veracity::transform::{
 };
 
 use super::transform::{check_options, engines};
-use crate::cli::{BisectArgs, PageFormat};
+use crate::cli::BisectArgs;
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
 use crate::render::bisection as rendered;
+use crate::render::document::Document;
+use crate::render::text::printable;
 
 pub(super) fn execute(arguments: &BisectArgs, context: &Context) -> Result<Outcome, Failure> {
     match tool(arguments) {
@@ -29,7 +31,9 @@ fn search_passes(arguments: &BisectArgs, context: &Context) -> Result<Outcome, F
     let options = TransformOptions { passes, check, ..TransformOptions::default() };
     let engines = engines(&arguments.what);
     let found = bisect_model(&original, &options, &engines, arguments.repro.as_deref())?;
-    answer(arguments, context, found.as_ref(), |found: &Culprit| rendered::culprit(found))
+    answer(arguments, context, found.as_ref(), |found: &Culprit, into| {
+        rendered::culprit(found, into)
+    })
 }
 
 fn search_tool(arguments: &BisectArgs, tool: &Tool, context: &Context) -> Result<Outcome, Failure> {
@@ -37,19 +41,25 @@ fn search_tool(arguments: &BisectArgs, tool: &Tool, context: &Context) -> Result
     let check = check_options(&arguments.what, Some(&original))?;
     let engines = engines(&arguments.what);
     let found = bisect_with_tool(&arguments.input, tool, &arguments.names, &check, &engines)?;
-    answer(arguments, context, found.as_ref(), |found: &ToolCulprits| rendered::tool(found))
+    answer(arguments, context, found.as_ref(), |found: &ToolCulprits, into| {
+        rendered::tool(found, into)
+    })
 }
 
 fn answer<T: serde::Serialize>(
     arguments: &BisectArgs,
     context: &Context,
     found: Option<&T>,
-    render: impl Fn(&T) -> String,
+    write: impl Fn(&T, &mut Document),
 ) -> Result<Outcome, Failure> {
-    match (arguments.format, found) {
-        (PageFormat::Json, found) => context.answer_json(&found)?,
-        (_, Some(found)) => context.answer(&render(found))?,
-        (_, None) => context.answer("nothing to find: the outputs agree\n")?,
-    }
+    context.give(arguments.format, &found, || {
+        let input = arguments.input.display().to_string();
+        let mut document = Document::new(format!("Bisected: {}", printable(&input)));
+        match found {
+            Some(found) => write(found, &mut document),
+            None => document.line("nothing to find: the outputs agree"),
+        }
+        document
+    })?;
     Ok(if found.is_some() { Outcome::Disproved } else { Outcome::Proved })
 }

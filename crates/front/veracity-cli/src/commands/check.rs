@@ -12,7 +12,8 @@ use super::{sessions, target};
 use crate::cli::{CheckArgs, Format};
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
-use crate::render::{diagnostic, proof as rendered, style};
+use crate::render::document::Document;
+use crate::render::{baseline, proof as rendered};
 
 pub(super) fn execute(arguments: &CheckArgs, context: &Context) -> Result<Outcome, Failure> {
     let bundle = Bundle::open(&arguments.bundle)?;
@@ -102,24 +103,15 @@ fn answer(
     proof: &Proof,
     worse: Option<&[Diagnostic]>,
 ) -> Result<(), Failure> {
-    if arguments.format == Format::Json {
-        return Ok(context.answer_json(&Answer { proof, worse })?);
-    }
-    let mut text = rendered::render(proof, context.width());
-    if let Some(worse) = worse {
-        text.push('\n');
-        for found in worse {
-            text += &diagnostic::render(found, context.width());
+    let since = || worse.map(baseline::document);
+    let text = match arguments.format {
+        Format::Json => return Ok(context.answer_json(&Answer { proof, worse })?),
+        Format::Md => baseline::below(report::markdown::proof(proof), since(), Document::markdown),
+        Format::Table => {
+            let width = context.width();
+            let shown = rendered::render(proof, width);
+            baseline::below(shown, since(), |since| since.text(width))
         }
-        text += &summary(worse.len());
-    }
-    Ok(context.answer(&text)?)
-}
-
-fn summary(worse: usize) -> String {
-    let text = match worse {
-        0 => style::paint(style::GOOD, "nothing is worse than in the baseline"),
-        _ => style::paint(style::ERROR, &format!("{worse} worse than in the baseline")),
     };
-    text + "\n"
+    Ok(context.answer(&text)?)
 }

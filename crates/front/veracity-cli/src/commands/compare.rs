@@ -3,7 +3,7 @@
 use veracity::compare::{CompareOptions, MeasureOptions, compare_files};
 use veracity::results::Tolerance;
 
-use crate::cli::{CompareArgs, Format};
+use crate::cli::CompareArgs;
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
 use crate::render::comparison;
@@ -19,9 +19,6 @@ pub(super) fn execute(arguments: &CompareArgs, context: &Context) -> Result<Outc
         options = options.with_equal_nan();
     }
     let found = compare_files(&arguments.reference, &arguments.candidate, &options)?;
-    match arguments.format {
-        Format::Json => context.answer_json(&found)?,
-        Format::Table => context.answer(&comparison::render(&found, tolerance, context.width()))?,
-    }
+    context.give(arguments.format, &found, || comparison::document(&found, tolerance))?;
     Ok(found.verdict.into())
 }

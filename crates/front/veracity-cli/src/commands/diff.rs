@@ -28,6 +28,10 @@ fn models(arguments: &DiffArgs, context: &Context) -> Result<Outcome, Failure> {
     let found = diff_files(&arguments.before, &arguments.after)?;
     match arguments.format {
         Format::Json => context.answer_json(&found)?,
+        Format::Md => {
+            let text = rewrites::diff_markdown(&found);
+            context.answer(&format!("# What changed\n\n{text}"))?;
+        }
         Format::Table => {
             let width = context.width();
             let options = TextOptions { width, paint: painted, ..TextOptions::default() };
@@ -40,10 +44,7 @@ fn models(arguments: &DiffArgs, context: &Context) -> Result<Outcome, Failure> {
 fn proofs(arguments: &DiffArgs, context: &Context) -> Result<Outcome, Failure> {
     let (before, after) = (proof::read(&arguments.before)?, proof::read(&arguments.after)?);
     let found = proof::difference(&before, &after);
-    match arguments.format {
-        Format::Json => context.answer_json(&found)?,
-        Format::Table => context.answer(&difference::render(&found, context.width()))?,
-    }
+    context.give(arguments.format, &found, || difference::document(&found))?;
     let is_worse = found.worse().next().is_some();
     Ok(if is_worse { Outcome::Disproved } else { Outcome::Proved })
 }

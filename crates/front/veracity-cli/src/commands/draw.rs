@@ -4,9 +4,10 @@ use serde_json::json;
 use veracity::Bundle;
 use veracity::results::SCHEMA_VERSION;
 
-use crate::cli::{DrawArgs, Format};
+use crate::cli::DrawArgs;
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
+use crate::render::document::Document;
 use crate::render::text::printable;
 
 pub(super) fn execute(arguments: &DrawArgs, context: &Context) -> Result<Outcome, Failure> {
@@ -17,14 +18,11 @@ pub(super) fn execute(arguments: &DrawArgs, context: &Context) -> Result<Outcome
         None => veracity::draw_beside(&bundle)?,
     };
     let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
-    match arguments.format {
-        Format::Json => {
-            context.answer_json(&json!({ "schema_version": SCHEMA_VERSION, "files": files }))?;
-        }
-        Format::Table => {
-            let lines = files.iter().map(|file| format!("{}\n", printable(file)));
-            context.answer(&lines.collect::<String>())?;
-        }
-    }
+    let json = json!({ "schema_version": SCHEMA_VERSION, "files": files });
+    context.give(arguments.format, &json, || {
+        let mut document = Document::new(format!("Pictures: {}", arguments.bundle.display()));
+        files.iter().for_each(|file| document.line(printable(file)));
+        document
+    })?;
     Ok(Outcome::Proved)
 }

@@ -10,10 +10,11 @@ use veracity::results::DriftReport;
 use veracity::two::{Feed, ModelChoice, Pursuit, Rules, drift_models, read_report, worse_than};
 use veracity::{Diagnostic, EngineChoice, EngineSearch, Engines, Refusal, SessionOptions, codes};
 
-use crate::cli::{DriftArgs, PageFormat};
+use crate::cli::{DriftArgs, Format};
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
-use crate::render::{diagnostic, drift as rendered, style};
+use crate::render::document::Document;
+use crate::render::{baseline, drift as rendered};
 
 pub(super) fn execute(arguments: &DriftArgs, context: &Context) -> Result<Outcome, Failure> {
     // What can be refused is refused before anything runs.
@@ -100,37 +101,15 @@ fn answer(
     report: &DriftReport,
     worse: Option<&[Diagnostic]>,
 ) -> Result<(), Failure> {
-    let width = context.width();
-    let found = |found: &Diagnostic| diagnostic::render(found, width);
+    let since = || worse.map(baseline::document);
     let text = match arguments.findings.format {
-        PageFormat::Json => return Ok(context.answer_json(&Answer { report, worse })?),
-        PageFormat::Md => drift::markdown(report) + &worse.map(markdown).unwrap_or_default(),
-        PageFormat::Table => {
-            let mut text = rendered::render(report, width);
-            if let Some(worse) = worse {
-                text.push('\n');
-                text.extend(worse.iter().map(found));
-                text += &summary(worse.len());
-            }
-            text
+        Format::Json => return Ok(context.answer_json(&Answer { report, worse })?),
+        Format::Md => baseline::below(drift::markdown(report), since(), Document::markdown),
+        Format::Table => {
+            let width = context.width();
+            let shown = rendered::render(report, width);
+            baseline::below(shown, since(), |since| since.text(width))
         }
     };
     Ok(context.answer(&text)?)
-}
-
-/// What is worse than in a baseline, for a page.
-fn markdown(worse: &[Diagnostic]) -> String {
-    let title = "\n## Since the baseline\n\n".to_owned();
-    if worse.is_empty() {
-        return title + "Nothing is worse.\n";
-    }
-    worse.iter().fold(title, |text, found| text + &format!("- {found}\n"))
-}
-
-fn summary(worse: usize) -> String {
-    let text = match worse {
-        0 => style::paint(style::GOOD, "nothing is worse than in the baseline"),
-        _ => style::paint(style::ERROR, &format!("{worse} worse than in the baseline")),
-    };
-    text + "\n"
 }

@@ -11,13 +11,13 @@ pub(super) fn execute(arguments: &InspectArgs, context: &Context) -> Result<Outc
     let bundle = Bundle::open(&arguments.bundle)?;
     let found = veracity::inspect(&bundle)?;
     context.warn(bundle.warnings())?;
-    match arguments.format {
-        Format::Json => context.answer_json(&found)?,
-        Format::Table => {
-            let initial = bundle.initial_values()?;
-            context.warn(&initial.warnings)?;
-            context.answer(&inspection::render(&found, &initial.values, context.width()))?;
-        }
+    if arguments.format == Format::Json {
+        context.answer_json(&found)?;
+        return Ok(Outcome::Proved);
     }
+    let initial = bundle.initial_values()?;
+    context.warn(&initial.warnings)?;
+    let document = || inspection::document(&found, &initial.values);
+    context.give(arguments.format, &found, document)?;
     Ok(Outcome::Proved)
 }

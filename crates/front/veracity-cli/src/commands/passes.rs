@@ -1,25 +1,20 @@
 //! `veracity passes`: what can be done to a model.
 
-use std::fmt::Write as _;
-
 use veracity::transform::{PassFacts, pass_facts};
 
-use crate::cli::{PageFormat, PassesArgs};
+use crate::cli::PassesArgs;
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
+use crate::render::document::Document;
 use crate::render::table::{Column, Table};
 
 pub(super) fn execute(arguments: &PassesArgs, context: &Context) -> Result<Outcome, Failure> {
     let passes = pass_facts();
-    match arguments.format {
-        PageFormat::Json => context.answer_json(&passes)?,
-        PageFormat::Md => context.answer(&markdown(&passes))?,
-        PageFormat::Table => context.answer(&table(&passes, context.width()))?,
-    }
+    context.give(arguments.format, &passes, || document(&passes))?;
     Ok(Outcome::Proved)
 }
 
-fn table(passes: &[PassFacts], width: usize) -> String {
+fn document(passes: &[PassFacts]) -> Document {
     let columns = [Column::left("pass"), Column::left("class"), Column::left("about").flexible()];
     let mut table = Table::new(columns);
     for pass in passes {
@@ -30,14 +25,7 @@ fn table(passes: &[PassFacts], width: usize) -> String {
         };
         table.row([pass.name.into(), pass.class.into(), about.into()]);
     }
-    table.render(0, width)
-}
-
-fn markdown(passes: &[PassFacts]) -> String {
-    let mut text = "| pass | class | by default | about |\n|---|---|---|---|\n".to_owned();
-    for PassFacts { name, class, default, about, .. } in passes {
-        let default = if *default { "yes" } else { "no" };
-        let _ = writeln!(text, "| `{name}` | {class} | {default} | {about} |");
-    }
-    text
+    let mut document = Document::new("Passes");
+    document.table(table, 0);
+    document
 }

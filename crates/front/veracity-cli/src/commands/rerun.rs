@@ -2,7 +2,7 @@
 
 use veracity::{EngineSearch, Engines, drift};
 
-use crate::cli::{Format, RerunArgs};
+use crate::cli::RerunArgs;
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
 use crate::render::drift as rendered;
@@ -13,9 +13,6 @@ pub(super) fn execute(arguments: &RerunArgs, context: &Context) -> Result<Outcom
     let search = EngineSearch { ort_library, ..EngineSearch::default() };
     let engines = Engines::new(arguments.engine.unwrap_or(recorded), search);
     let run = drift::rerun(&arguments.folder, &engines)?;
-    match arguments.format {
-        Format::Json => context.answer_json(&run)?,
-        Format::Table => context.answer(&rendered::rerun(&run))?,
-    }
+    context.give(arguments.format, &run, || rendered::rerun(&run))?;
     Ok(if run.shows { Outcome::Disproved } else { Outcome::Proved })
 }

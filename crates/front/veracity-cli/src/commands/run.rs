@@ -11,10 +11,10 @@ use veracity::{Bundle, Diagnostic, Place, Refusal, Runner, codes};
 
 use super::feed::Feed;
 use super::sessions;
-use crate::cli::{Format, Rate, RunArgs};
+use crate::cli::{Rate, RunArgs};
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
-use crate::progress::Progress;
+use crate::render::document::Document;
 use crate::render::latency;
 use crate::render::table::{Cell, Column, Table};
 use outputs::Outputs;
@@ -39,16 +39,12 @@ pub(super) fn execute(arguments: &RunArgs, context: &Context) -> Result<Outcome,
         Some(_) => Some(Outputs::new(&runner, feed.steps())?),
         None => None,
     };
-    let mut progress = Progress::new(feed.steps(), context.is_quiet());
-    let timing = drive::drive(&mut runner, &feed, period, outputs.as_mut(), &mut progress)?;
-    drop(progress);
+    let timing = drive::drive(&mut runner, &feed, period, outputs.as_mut())?;
     if let (Some(path), Some(outputs)) = (&arguments.outputs, outputs) {
         outputs.write(path)?;
     }
-    match arguments.format {
-        Format::Json => context.answer_json(&answer_json(arguments, &bundle, &runner, &timing))?,
-        Format::Table => context.answer(&answer(&runner, &timing, context.width()))?,
-    }
+    let json = answer_json(arguments, &bundle, &runner, &timing);
+    context.give(arguments.format, &json, || answer(&bundle, &runner, &timing))?;
     Ok(Outcome::Proved)
 }
 
@@ -84,7 +80,7 @@ fn bundle_rate(bundle: &Bundle) -> Result<f64, Refusal> {
     }
 }
 
-fn answer(runner: &Runner, timing: &StepTiming, width: usize) -> String {
+fn answer(bundle: &Bundle, runner: &Runner, timing: &StepTiming) -> Document {
     let mut table = Table::new([
         Column::left("session").flexible(),
         Column::left("engine"),
@@ -95,9 +91,13 @@ fn answer(runner: &Runner, timing: &StepTiming, width: usize) -> String {
         let cells = [session.nodes.as_str(), engine.as_str(), session.device.as_str()];
         table.row(cells.map(Cell::from));
     }
-    let sessions =
-        if runner.sessions().next().is_some() { table.render(0, width) } else { String::new() };
-    format!("{sessions}\n{}", latency::render(timing, width))
+    let mut document = Document::new(format!("Run: {}", bundle.yaml_path().display()));
+    if runner.sessions().next().is_some() {
+        document.table(table, 0);
+    }
+    document.gap();
+    latency::write(timing, &mut document);
+    document
 }
 
 fn answer_json(

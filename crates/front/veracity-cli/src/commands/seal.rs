@@ -1,25 +1,22 @@
 //! `veracity seal`: a bundle that was changed on purpose, recorded as it is now.
 
-use std::fmt::Write as _;
-
 use serde_json::json;
 use veracity::Bundle;
 use veracity::proof::{self, Sealed, Standing};
 use veracity::results::{SCHEMA_VERSION, Verdict};
 
-use crate::cli::{Format, SealArgs};
+use crate::cli::SealArgs;
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
+use crate::render::document::Document;
 use crate::render::style::{self, paint};
 use crate::render::text::{count, printable};
 
 pub(super) fn execute(arguments: &SealArgs, context: &Context) -> Result<Outcome, Failure> {
     let bundle = Bundle::open(&arguments.bundle)?;
     let sealed = proof::seal(&bundle)?;
-    match arguments.format {
-        Format::Json => context.answer_json(&answer_json(&bundle, &sealed))?,
-        Format::Table => context.answer(&answer(arguments, &sealed))?,
-    }
+    let json = answer_json(&bundle, &sealed);
+    context.give(arguments.format, &json, || answer(arguments, &sealed))?;
     Ok(Outcome::Proved)
 }
 
@@ -35,24 +32,25 @@ fn worth(standing: &Standing) -> (&'static str, Option<&str>, bool) {
     }
 }
 
-fn answer(arguments: &SealArgs, sealed: &Sealed) -> String {
-    let mut text = match sealed.changed.len() {
-        0 => "sealed: every file is as it was recorded\n".to_owned(),
-        files => format!("sealed: {} recorded anew\n", count(files, "file")),
-    };
+fn answer(arguments: &SealArgs, sealed: &Sealed) -> Document {
+    let bundle = arguments.bundle.display().to_string();
+    let bundle = printable(&bundle);
+    let mut document = Document::new(format!("Sealed: {bundle}"));
+    document.line(match sealed.changed.len() {
+        0 => "sealed: every file is as it was recorded".to_owned(),
+        files => format!("sealed: {} recorded anew", count(files, "file")),
+    });
     for file in &sealed.changed {
-        let _ = writeln!(text, "  {}", printable(file));
+        document.line(format!("  {}", printable(file)));
     }
     let (word, why, is_open) = worth(&sealed.proof);
     let why = why.map_or(String::new(), |why| format!(": {}", printable(why)));
     let color = if is_open { style::WARNING } else { style::HEADING };
-    let _ = writeln!(text, "proof: {}{why}", paint(color, word));
+    document.line(format!("proof: {}{why}", paint(color, word)));
     if is_open {
-        let bundle = arguments.bundle.display().to_string();
-        let _ =
-            writeln!(text, "hint: prove it with `veracity check {} --save`", printable(&bundle));
+        document.line(format!("hint: prove it with `veracity check {bundle} --save`"));
     }
-    text
+    document
 }
 
 fn answer_json(bundle: &Bundle, sealed: &Sealed) -> serde_json::Value {

@@ -14,7 +14,7 @@ use veracity::two::read_inputs;
 use veracity::{Diagnostic, EngineSearch, Engines, Place, Refusal, codes, reports};
 
 use super::target;
-use crate::cli::{PageFormat, PassArgs, TransformArgs};
+use crate::cli::{Format, PassArgs, TransformArgs};
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
 use crate::render::proof::painted;
@@ -108,9 +108,9 @@ fn answer(
 ) -> Result<(), Failure> {
     let (log, checks) = (&change.recorded()?.log, change.checks.as_ref());
     let text = match arguments.format {
-        PageFormat::Json => return Ok(context.answer_json(&Answer { log, checks })?),
-        PageFormat::Md => rewrites::markdown(name, log, checks),
-        PageFormat::Table => {
+        Format::Json => return Ok(context.answer_json(&Answer { log, checks })?),
+        Format::Md => rewrites::markdown(name, log, checks),
+        Format::Table => {
             let width = context.width();
             let options = TextOptions { width, paint: painted, ..TextOptions::default() };
             rewrites::text(name, log, checks, &options)

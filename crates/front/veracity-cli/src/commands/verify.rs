@@ -9,6 +9,7 @@ use super::target;
 use crate::cli::{Format, VerifyArgs};
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
+use crate::render::document::Document;
 use crate::render::{robot, verification};
 
 /// Findings which say that there is no bundle to have an opinion about.
@@ -38,11 +39,16 @@ pub(super) fn execute(arguments: &VerifyArgs, context: &Context) -> Result<Outco
     if let Some(refusal) = no_bundle(&found) {
         return Err(refusal.into());
     }
-    if arguments.format == Format::Table {
-        context.answer(&verification::render(&found, is_refused, context.width()))?;
-        if let Some(check) = &found.robot {
-            context.answer(&robot::render(check, map.as_deref(), context.width()))?;
-        }
+    if arguments.format != Format::Json {
+        let document = || {
+            let mut document = Document::new(format!("Verified: {}", arguments.bundle.display()));
+            verification::write(&found, is_refused, &mut document);
+            if let Some(check) = &found.robot {
+                robot::write(check, map.as_deref(), &mut document);
+            }
+            document
+        };
+        context.give(arguments.format, &found, document)?;
     }
     Ok(if is_refused { Outcome::Disproved } else { outcome(&found, arguments.strict) })
 }

@@ -1,14 +1,13 @@
 //! What a log says about a model, for a terminal and for a page.
 
-use std::fmt::Write as _;
-
+use super::document::Document;
 use super::style::{self, paint};
 use super::table::{Column, Table};
 use super::text::printable;
 use crate::commands::audit::Answers;
 
 /// The answers, in the order of the questions.
-pub(crate) fn render(name: &str, answers: &Answers, width: usize) -> String {
+pub(crate) fn document(name: &str, answers: &Answers) -> Document {
     let report = &answers.report;
     let verdict = match report.explained {
         Some(true) => paint(style::GOOD, "explained byte for byte by its log"),
@@ -16,47 +15,20 @@ pub(crate) fn render(name: &str, answers: &Answers, width: usize) -> String {
         None => paint(style::GOOD, "the model that its log is about"),
     };
     let (before, after) = (report.nodes_before, report.nodes_after);
-    let mut text = format!("{}: {verdict}; {before} nodes became {after}\n", printable(name));
+    let name = printable(name);
+    let mut document = Document::new(name.as_ref());
+    document.line(format!("{name}: {verdict}; {before} nodes became {after}"));
     for problem in &report.problems {
-        let _ = writeln!(text, "  {}", printable(problem));
+        document.line(format!("  {}", printable(problem)));
     }
-    text += &passes(answers, width);
+    document.table(passes(answers), 0);
     for line in told(answers) {
-        let _ = writeln!(text, "{}", printable(&line));
+        document.line(printable(&line));
     }
-    text
+    document
 }
 
-/// The same as Markdown.
-pub(crate) fn markdown(name: &str, answers: &Answers) -> String {
-    let report = &answers.report;
-    let mut text = format!("# {name}\n\n");
-    text += match report.explained {
-        Some(true) => "Explained byte for byte by its log.\n",
-        Some(false) => "Not what its log is about.\n",
-        None => "The model that its log is about.\n",
-    };
-    text += "\n| pass | class | rewrites | removed | added | changed | left alone |\n";
-    text += "|---|---|---:|---:|---:|---:|---:|\n";
-    for pass in &report.passes {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} | {} | {} |",
-            pass.pass,
-            pass.class,
-            pass.rewrites,
-            pass.removed,
-            pass.added,
-            pass.changed,
-            pass.declined
-        );
-    }
-    text.push('\n');
-    text.extend(told(answers).into_iter().map(|line| format!("- {line}\n")));
-    text
-}
-
-fn passes(answers: &Answers, width: usize) -> String {
+fn passes(answers: &Answers) -> Table {
     let mut table = Table::new([
         Column::left("pass"),
         Column::left("class"),
@@ -81,7 +53,7 @@ fn passes(answers: &Answers, width: usize) -> String {
             number(pass.declined),
         ]);
     }
-    table.render(0, width)
+    table
 }
 
 /// The answers to single questions, a line each.

@@ -2,14 +2,15 @@
 
 use veracity::results::{Comparison, ComparisonRow, Measurement, Tolerance, Verdict};
 
+use super::document::Document;
 use super::style::{self, paint};
 use super::table::{Cell, Column, Table};
 use super::text::{exact, number};
 
 /// The table and the line that sums up. `asked` is the tolerance that was given.
-pub(crate) fn render(comparison: &Comparison, asked: Tolerance, width: usize) -> String {
+pub(crate) fn document(comparison: &Comparison, asked: Tolerance) -> Document {
     let mut table = Table::new([
-        Column::left("name").flexible(),
+        Column::left("name").path(),
         Column::left("verdict"),
         Column::right("max abs"),
         Column::right("max rel"),
@@ -22,9 +23,13 @@ pub(crate) fn render(comparison: &Comparison, asked: Tolerance, width: usize) ->
             table.note(&note);
         }
     }
-    let table =
-        if comparison.rows.is_empty() { String::new() } else { table.render(0, width) + "\n" };
-    table + &summary(comparison)
+    let mut document = Document::new("Comparison");
+    if !comparison.rows.is_empty() {
+        document.table(table, 0);
+        document.gap();
+    }
+    document.line(summary(comparison));
+    document
 }
 
 fn cells(row: &ComparisonRow) -> [Cell; 6] {
@@ -118,5 +123,5 @@ fn summary(comparison: &Comparison) -> String {
         if number == 0 { part } else { paint(color, &part) }
     });
     let nothing = if comparison.rows.is_empty() { ": there was nothing to compare" } else { "" };
-    format!("{}{nothing}\n", parts.join(", "))
+    format!("{}{nothing}", parts.join(", "))
 }

@@ -6,6 +6,7 @@ use veracity::results::{
     Change, Judged, PortDifference, PortSide, ProofDifference, Section, Verdict,
 };
 
+use super::document::Document;
 use super::style::{self, paint};
 use super::table::{Cell, Column, Table};
 use super::text::number;
@@ -20,26 +21,27 @@ const MAX_DRIFTED: usize = 8;
 const HASH: usize = 64;
 
 /// Changes around the numbers, the ports that are not the same, and a line that sums up.
-pub(crate) fn render(difference: &ProofDifference, width: usize) -> String {
-    let mut text = String::new();
+pub(crate) fn document(difference: &ProofDifference) -> Document {
+    let mut document = Document::new("What changed");
     for (title, changes) in [
         ("subject", &difference.subject),
         ("reference", &difference.reference),
         ("environment", &difference.environment),
         ("policy", &difference.policy),
     ] {
-        text += &section(title, changes, width);
+        section(title, changes, &mut document);
     }
-    text += &ports(&difference.ports, width);
-    text + &summary(difference)
+    ports(&difference.ports, &mut document);
+    document.line(summary(difference));
+    document
 }
 
-fn section(title: &'static str, changes: &[Change], width: usize) -> String {
+fn section(title: &'static str, changes: &[Change], document: &mut Document) {
     if changes.is_empty() {
-        return String::new();
+        return;
     }
     let mut table = Table::new([
-        Column::left(title).flexible(),
+        Column::left(title).path(),
         Column::left("before").flexible(),
         Column::left("after").flexible(),
     ]);
@@ -48,7 +50,8 @@ fn section(title: &'static str, changes: &[Change], width: usize) -> String {
         let cells = [change.what.clone(), side(&change.before), side(&change.after)];
         table.row(cells.map(Cell::from));
     }
-    table.render(0, width) + "\n"
+    document.table(table, 0);
+    document.gap();
 }
 
 /// Hashes are cut, the rest is not.
@@ -60,7 +63,7 @@ fn short(text: &str) -> String {
 
 /// What is worse comes first, then what is otherwise judged, then ports whose errors changed within
 /// the tolerance, the largest first.
-fn ports(ports: &[PortDifference], width: usize) -> String {
+fn ports(ports: &[PortDifference], document: &mut Document) {
     let mut changed: Vec<&PortDifference> =
         ports.iter().filter(|port| port.judged != Judged::Same).collect();
     changed.sort_by_key(|port| !port.judged.is_worse());
@@ -70,10 +73,10 @@ fn ports(ports: &[PortDifference], width: usize) -> String {
     let more = drifted.len().saturating_sub(MAX_DRIFTED);
     changed.extend(drifted.into_iter().take(MAX_DRIFTED));
     if changed.is_empty() {
-        return String::new();
+        return;
     }
     let mut table = Table::new([
-        Column::left("port").flexible(),
+        Column::left("port").path(),
         Column::left("where"),
         Column::left("judged"),
         Column::left("verdict"),
@@ -85,11 +88,11 @@ fn ports(ports: &[PortDifference], width: usize) -> String {
             table.note(&note);
         }
     }
-    let more = match more {
-        0 => String::new(),
-        _ => format!("… and {more} more with other errors, as good as before\n"),
-    };
-    format!("{}{more}\n", table.render(0, width))
+    document.table(table, 0);
+    if more > 0 {
+        document.line(format!("… and {more} more with other errors, as good as before"));
+    }
+    document.gap();
 }
 
 fn has_drifted(port: &PortDifference) -> bool {
@@ -164,5 +167,5 @@ fn summary(difference: &ProofDifference) -> String {
         let part = if amount == 0 { part } else { paint(color, &part) };
         let _ = write!(text, "{comma}{part}");
     }
-    text + "\n"
+    text
 }

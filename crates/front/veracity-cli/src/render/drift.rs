@@ -3,8 +3,10 @@
 use veracity::report::{TextOptions, drift};
 use veracity::results::{DriftReport, ReproRun};
 
+use super::document::Document;
 use super::proof::painted;
 use super::style::{self, paint};
+use super::text::printable;
 
 /// The report as text, one screen of it.
 pub(crate) fn render(report: &DriftReport, width: usize) -> String {
@@ -12,7 +14,7 @@ pub(crate) fn render(report: &DriftReport, width: usize) -> String {
 }
 
 /// What running a repro again showed, in a line.
-pub(crate) fn rerun(run: &ReproRun) -> String {
+pub(crate) fn rerun(run: &ReproRun) -> Document {
     let ReproRun { value, engine, engine_version, shows, repeats, error, budget } = run;
     let verdict = if *shows {
         paint(style::ERROR, "the fault shows again")
@@ -20,8 +22,11 @@ pub(crate) fn rerun(run: &ReproRun) -> String {
         paint(style::GOOD, "the fault does not show")
     };
     let bits = if *repeats { "the same bits as before" } else { "other bits than before" };
-    format!(
+    let value = printable(value);
+    let mut document = Document::new(format!("Rerun: {value}"));
+    document.line(format!(
         "{value} on {engine} {engine_version}: {verdict}: off by {error:.3e}, {budget:.3e} is \
-         allowed; {bits}\n"
-    )
+         allowed; {bits}"
+    ));
+    document
 }

@@ -1,13 +1,13 @@
 //! What is in a bundle.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use veracity::spec::{AxisNames, Direction, Edge, FileRecord, Map, Node, PortRef, PortSpec, Value};
 use veracity::tensor::Tensor;
 use veracity::{Inspection, ModelFacts};
 
+use super::document::Document;
 use super::style::{self, paint};
 use super::table::{Cell, Column, Table};
 use super::text::{count, number, printable, size};
@@ -19,35 +19,30 @@ const MAX_NAMES: usize = 64;
 const SHORT_HASH: usize = 12;
 
 /// A bundle, for people. `initial` holds the first values of feedback inputs.
-pub(crate) fn render(
+pub(crate) fn document(
     inspection: &Inspection<'_>,
     initial: &BTreeMap<PortRef, Tensor>,
-    width: usize,
-) -> String {
+) -> Document {
     let spec = inspection.spec;
-    let mut text = header(inspection);
+    let name = Path::new(&inspection.bundle).file_stem().unwrap_or_default().to_string_lossy();
+    let mut document = Document::new(printable(&name));
+    header(inspection, &name, &mut document);
     for (index, node) in spec.nodes.iter().enumerate() {
         let facts = inspection.models.iter().find(|facts| facts.node == node.name);
-        text += &node_header(index + 1, node, facts);
-        text += &port_table(node, width);
+        node_header(index + 1, node, facts, &mut document);
+        document.table(port_table(node), 3);
     }
-    text += &wiring(&spec.data_flow, &spec.feedback_flow, initial, width);
-    text += &pipeline(&spec.pipeline_inputs, &spec.pipeline_outputs, width);
+    wiring(&spec.data_flow, &spec.feedback_flow, initial, &mut document);
+    pipeline(&spec.pipeline_inputs, &spec.pipeline_outputs, &mut document);
     if let Some(block) = &spec.veracity {
         let files = block.files.iter().map(|(path, record)| (path.as_str(), record));
-        text += &file_table(files, width);
+        file_table(files, &mut document);
     }
-    text += &system(&spec.system, width);
-    text
+    system(&spec.system, &mut document);
+    document
 }
 
-fn heading(title: &str) -> String {
-    format!("\n{}\n", paint(style::HEADING, title))
-}
-
-fn header(inspection: &Inspection<'_>) -> String {
-    let path = Path::new(&inspection.bundle);
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+fn header(inspection: &Inspection<'_>, name: &str, document: &mut Document) {
     let spec = inspection.spec;
     let frequency = match spec.configs.frequency {
         Some(hertz) => format!("{hertz} Hz"),
@@ -55,25 +50,26 @@ fn header(inspection: &Inspection<'_>) -> String {
     };
     let facts =
         format!("format {}, {frequency}, {}", spec.version, count(spec.nodes.len(), "node"));
-    let name = paint(style::HEADING, &printable(&name));
-    format!("{name}: {facts}\n{}\n", printable(&inspection.bundle))
+    let name = paint(style::HEADING, &printable(name));
+    document.line(format!("{name}: {facts}"));
+    document.line(printable(&inspection.bundle));
 }
 
-fn node_header(position: usize, node: &Node, facts: Option<&ModelFacts>) -> String {
-    let mut text = heading(&format!("{position}. {}", printable(&node.name)));
+fn node_header(position: usize, node: &Node, facts: Option<&ModelFacts>, document: &mut Document) {
+    document.heading(format!("{position}. {}", printable(&node.name)));
     let Some(model) = &node.model else {
-        return text + "   no model\n";
+        document.line("   no model");
+        return;
     };
     let bytes = facts.map_or_else(String::new, |facts| format!(", {}", size(facts.file_bytes)));
     let hash = model.sha256.to_string();
     let hash = short_hash(&hash);
     let path = printable(model.path.as_str()).into_owned();
-    let _ = writeln!(text, "   {path} ({}{bytes}, sha256 {hash})", model.backend);
+    document.line(format!("   {path} ({}{bytes}, sha256 {hash})", model.backend));
     let known = facts.map(graph_facts).unwrap_or_default();
     if !known.is_empty() {
-        let _ = writeln!(text, "   {}", known.join(", "));
+        document.line(format!("   {}", known.join(", ")));
     }
-    text
 }
 
 fn graph_facts(facts: &ModelFacts) -> Vec<String> {
@@ -88,7 +84,7 @@ fn short_hash(hash: &str) -> &str {
     hash.get(..SHORT_HASH).unwrap_or(hash)
 }
 
-fn port_table(node: &Node, width: usize) -> String {
+fn port_table(node: &Node) -> Table {
     let mut table = Table::new([
         Column::left(""),
         Column::left("name").flexible(),
@@ -109,7 +105,7 @@ fn port_table(node: &Node, width: usize) -> String {
             ]);
         }
     }
-    table.render(3, width)
+    table
 }
 
 /// Names along the axes of a port, `x` between two axes.
@@ -130,15 +126,15 @@ fn wiring(
     data: &[Edge],
     feedback: &[Edge],
     initial: &BTreeMap<PortRef, Tensor>,
-    width: usize,
-) -> String {
+    document: &mut Document,
+) {
     if data.is_empty() && feedback.is_empty() {
-        return String::new();
+        return;
     }
     let mut table = Table::new([
         Column::left("when"),
-        Column::left("from").flexible(),
-        Column::left("to").flexible(),
+        Column::left("from").path(),
+        Column::left("to").path(),
         Column::left("starts from").flexible(),
     ]);
     let mut edge = |when: &str, edge: &Edge, start: String| {
@@ -152,7 +148,8 @@ fn wiring(
     for feedback in feedback {
         edge("next step", feedback, start(initial.get(&feedback.target)));
     }
-    heading("wiring") + &table.render(2, width)
+    document.heading("wiring");
+    document.table(table, 2);
 }
 
 /// The first value of a feedback input in a few words.
@@ -173,36 +170,39 @@ fn range(tensor: &Tensor) -> Option<(f64, f64)> {
     measure(&tensor.view(), &tensor.view(), &options).ok()?.reference_range
 }
 
-fn pipeline(inputs: &[PortRef], outputs: &[PortRef], width: usize) -> String {
-    let mut table = Table::new([Column::left(""), Column::left("port").flexible()]);
+fn pipeline(inputs: &[PortRef], outputs: &[PortRef], document: &mut Document) {
+    let mut table = Table::new([Column::left(""), Column::left("port").path()]);
     for (label, ports) in [("in", inputs), ("out", outputs)] {
         for port in ports {
             table.row([Cell::styled(style::FAINT, label), Cell::from(port.to_string())]);
         }
     }
-    heading("pipeline") + &table.render(2, width)
+    document.heading("pipeline");
+    document.table(table, 2);
 }
 
-fn file_table<'a>(files: impl Iterator<Item = (&'a str, &'a FileRecord)>, width: usize) -> String {
-    let columns = [Column::left("file").flexible(), Column::right("size"), Column::left("sha256")];
+fn file_table<'a>(files: impl Iterator<Item = (&'a str, &'a FileRecord)>, document: &mut Document) {
+    let columns = [Column::left("file").path(), Column::right("size"), Column::left("sha256")];
     let mut table = Table::new(columns);
     for (path, record) in files {
         let hash = record.sha256.to_string();
         table.row([path, &size(record.size), short_hash(&hash)].map(Cell::from));
     }
-    heading("files") + &table.render(2, width)
+    document.heading("files");
+    document.table(table, 2);
 }
 
-fn system(facts: &Map, width: usize) -> String {
+fn system(facts: &Map, document: &mut Document) {
     if facts.is_empty() {
-        return String::new();
+        return;
     }
     let mut table =
         Table::new([Column::left("what").flexible(), Column::left("version").flexible()]);
     for (key, value) in facts.iter() {
         table.row([key, &plain_value(value)].map(Cell::from));
     }
-    heading("made with") + &table.render(2, width)
+    document.heading("made with");
+    document.table(table, 2);
 }
 
 fn plain_value(value: &Value) -> String {

@@ -1,9 +1,8 @@
 //! How long steps took.
 
-use std::fmt::Write as _;
-
 use veracity::results::{Latency, StepTiming};
 
+use super::document::Document;
 use super::table::{Cell, Column, Table};
 
 /// Columns of one distribution of step times.
@@ -32,17 +31,16 @@ pub(crate) fn cells(latency: &Latency) -> [Cell; 5] {
 }
 
 /// The times of a run, and the deadlines when there were any.
-pub(crate) fn render(timing: &StepTiming, width: usize) -> String {
+pub(crate) fn write(timing: &StepTiming, document: &mut Document) {
     let steps = timing.latency.steps;
     let mut table = Table::new([&[Column::right("steps")], &COLUMNS[..]].concat());
     table.row([&[Cell::from(steps.to_string())], &cells(&timing.latency)[..]].concat());
-    let mut text = table.render(0, width);
+    document.table(table, 0);
     if let Some(period) = timing.period_secs {
         let missed = timing.missed_deadlines;
         let period = micros(period);
-        let _ = writeln!(text, "missed {missed} of {steps} deadlines, one every {period} us");
+        document.line(format!("missed {missed} of {steps} deadlines, one every {period} us"));
     }
-    text
 }
 
 fn micros(secs: f64) -> String {
@@ -67,7 +65,11 @@ mod tests {
             StepTiming { latency: Latency { steps: 999, ..latency }, ..StepTiming::default() };
         let free = StepTiming { latency, ..StepTiming::default() };
         let paced = StepTiming { period_secs: Some(0.02), missed_deadlines: 1, ..free };
-        let plain = |timing| anstream::adapter::strip_str(&render(timing, 80)).to_string();
+        let plain = |timing| {
+            let mut document = Document::default();
+            write(timing, &mut document);
+            anstream::adapter::strip_str(&document.text(80)).to_string()
+        };
         insta::assert_snapshot!(plain(&few), @"
         steps  p50 us  p99 us  p99.9 us    max us  mean us
           999    12.3    20.0         -  250000.0     13.0

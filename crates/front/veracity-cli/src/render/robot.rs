@@ -1,25 +1,24 @@
 //! How a bundle stands to a robot.
 
-use std::fmt::Write as _;
-
 use veracity::RobotCheck;
 use veracity::spec::contract::{Row, Status};
 
-use super::diagnostic;
+use super::document::Document;
 use super::style::{self, paint};
 use super::table::{Cell, Column, Table};
+use super::text::printable;
 
 /// Every difference in full, then everything that was compared or could not be, then one line that
 /// sums up. `map` says what became of the map, if one was wanted.
-pub(crate) fn render(check: &RobotCheck, map: Option<&str>, width: usize) -> String {
-    let mut text = String::from("\n");
+pub(crate) fn write(check: &RobotCheck, map: Option<&str>, document: &mut Document) {
+    document.gap();
     for found in &check.diagnostics {
-        text += &diagnostic::render(found, width);
-        text.push('\n');
+        document.finding(found);
+        document.gap();
     }
     if !check.rows.is_empty() {
-        text += &table(&check.rows).render(0, width);
-        text.push('\n');
+        document.table(table(&check.rows), 0);
+        document.gap();
     }
     let differing = check.rows.iter().filter(|row| row.status == Status::Differs).count();
     let (color, word) = if check.differs() {
@@ -37,16 +36,15 @@ pub(crate) fn render(check: &RobotCheck, map: Option<&str>, width: usize) -> Str
     if check.unchecked > 0 {
         parts.push(format!("{} unchecked, as one side does not say it", check.unchecked));
     }
-    let _ = writeln!(text, "{}: {}", paint(color, word), parts.join(", "));
+    document.line(format!("{}: {}", paint(color, word), parts.join(", ")));
     if let Some(map) = map {
-        let _ = writeln!(text, "{map}");
+        document.line(printable(map));
     }
-    text
 }
 
 fn table(rows: &[Row]) -> Table {
     let mut table = Table::new([
-        Column::left("subject"),
+        Column::left("subject").path(),
         Column::left("what"),
         Column::left("verdict"),
         Column::left("bundle").flexible(),

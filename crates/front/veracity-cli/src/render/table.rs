@@ -1,11 +1,9 @@
 //! Tables without borders that fit the width they are given.
 
-use std::fmt::Write as _;
-
 use anstyle::Style;
 
 use super::style;
-use super::text::{clip, columns, printable};
+use super::text::{clip, clip_middle, columns, printable, wrapped};
 
 /// Space between two columns.
 const GAP: usize = 2;
@@ -18,24 +16,51 @@ const MIN_FLEXIBLE: usize = 8;
 pub(crate) struct Column {
     title: &'static str,
     is_right: bool,
-    is_flexible: bool,
+    cut: Cut,
+}
+
+/// What becomes of a column when space is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    /// It stays as it is.
+    Never,
+    /// It loses its end.
+    End,
+    /// It loses its middle.
+    Middle,
 }
 
 impl Column {
     /// Text, which starts in the same place.
     pub(crate) const fn left(title: &'static str) -> Self {
-        Self { title, is_right: false, is_flexible: false }
+        Self { title, is_right: false, cut: Cut::Never }
     }
 
     /// Numbers, which end in the same place.
     pub(crate) const fn right(title: &'static str) -> Self {
-        Self { title, is_right: true, is_flexible: false }
+        Self { title, is_right: true, cut: Cut::Never }
     }
 
     /// May be cut when space is short.
     pub(crate) const fn flexible(mut self) -> Self {
-        self.is_flexible = true;
+        self.cut = Cut::End;
         self
+    }
+
+    /// Paths and names of ports, whose ends tell them apart: cut in the middle when space is short.
+    pub(crate) const fn path(mut self) -> Self {
+        self.cut = Cut::Middle;
+        self
+    }
+
+    /// What stands above it.
+    pub(crate) const fn title(&self) -> &'static str {
+        self.title
+    }
+
+    /// Whether it holds numbers.
+    pub(crate) const fn is_number(&self) -> bool {
+        self.is_right
     }
 }
 
@@ -50,6 +75,16 @@ impl Cell {
     /// A cell in a colour.
     pub(crate) fn styled(style: Style, text: &str) -> Self {
         Self { text: printable(text).into_owned(), style }
+    }
+
+    /// What it says.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its colour.
+    pub(crate) fn style(&self) -> Style {
+        self.style
     }
 }
 
@@ -66,8 +101,10 @@ pub(crate) struct Table {
     rows: Vec<Row>,
 }
 
+/// One row.
 #[derive(Debug)]
-enum Row {
+pub(crate) enum Row {
+    /// A cell for each column.
     Cells(Vec<Cell>),
     /// Text across all columns, about the row above.
     Note(String),
@@ -91,6 +128,21 @@ impl Table {
         self.rows.push(Row::Note(printable(text).into_owned()));
     }
 
+    /// Its columns.
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Its rows.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Columns that have a value, by number.
+    pub(crate) fn shown_columns(&self) -> Vec<usize> {
+        (0..self.columns.len()).filter(|&index| self.natural_width(index) > 0).collect()
+    }
+
     /// The table, indented, with a line break at its end. Columns without a single value are left
     /// out. Flexible columns are cut until the table fits; if that is not enough, it does not fit.
     pub(crate) fn render(&self, indent: usize, width: usize) -> String {
@@ -102,9 +154,7 @@ impl Table {
         for row in &self.rows {
             match row {
                 Row::Cells(cells) => self.render_cells(cells, &widths, indent, &mut text),
-                Row::Note(note) => {
-                    let _ = writeln!(text, "{:indent$}  {note}", "");
-                }
+                Row::Note(note) => text += &wrapped(&format!("{:indent$}  {note}", ""), width),
             }
         }
         text
@@ -117,7 +167,10 @@ impl Table {
             if width == 0 {
                 continue;
             }
-            let clipped = clip(&cell.text, width);
+            let clipped = match column.cut {
+                Cut::Middle => clip_middle(&cell.text, width),
+                Cut::End | Cut::Never => clip(&cell.text, width),
+            };
             let free = width - columns(&clipped);
             let (before, after) = if column.is_right { (free, 0) } else { (0, free) };
             line.push_str(&" ".repeat(pending + before));
@@ -140,7 +193,7 @@ impl Table {
         while used(&widths) > available {
             let flexible = self.columns.iter().zip(&mut widths);
             let widest = flexible
-                .filter(|(column, width)| column.is_flexible && **width > MIN_FLEXIBLE)
+                .filter(|(column, width)| column.cut != Cut::Never && **width > MIN_FLEXIBLE)
                 .map(|(_, width)| width)
                 .max();
             match widest {

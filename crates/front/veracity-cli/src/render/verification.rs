@@ -1,25 +1,21 @@
 //! What verifying a bundle found, and how much it looked at.
 
-use std::fmt::Write as _;
-
 use veracity::{Severity, Verification};
 
-use super::diagnostic;
+use super::document::Document;
 use super::style::{self, paint};
 use super::text::{count, printable};
 
 /// Every problem in full, then one line that sums up.
-pub(crate) fn render(verification: &Verification, refused: bool, width: usize) -> String {
-    let mut text = String::new();
+pub(crate) fn write(verification: &Verification, refused: bool, document: &mut Document) {
     for found in &verification.diagnostics {
-        text += &diagnostic::render(found, width);
-        text.push('\n');
+        document.finding(found);
+        document.gap();
     }
     let (color, word) = if refused { (style::ERROR, "refused") } else { (style::GOOD, "sound") };
     let parts: Vec<String> =
         problems(verification).into_iter().chain(coverage(verification)).collect();
-    let _ = writeln!(text, "{}: {}", paint(color, word), parts.join("; "));
-    text
+    document.line(format!("{}: {}", paint(color, word), parts.join("; ")));
 }
 
 /// How many problems there are; `None` when there are none.
@@ -65,7 +61,9 @@ mod tests {
     }
 
     fn plain(verification: &Verification, refused: bool) -> String {
-        anstream::adapter::strip_str(&render(verification, refused, 80)).to_string()
+        let mut document = Document::default();
+        write(verification, refused, &mut document);
+        anstream::adapter::strip_str(&document.text(80)).to_string()
     }
 
     #[test]
@@ -75,7 +73,10 @@ mod tests {
         sound.models_read = vec!["encoder".into()];
         let reason = "its ports are known only when it runs";
         sound.models_unread = vec![veracity::UnreadModel { node: "policy".into(), reason }];
-        insta::assert_snapshot!(plain(&sound, false), @"sound: 3 files hashed, 1 model compared with their ports; not compared: node policy (its ports are known only when it runs)");
+        insta::assert_snapshot!(plain(&sound, false), @r"
+        sound: 3 files hashed, 1 model compared with their ports; not compared: node
+            policy (its ports are known only when it runs)
+        ");
     }
 
     #[test]

@@ -4,8 +4,18 @@ use crate::assert_said;
 use crate::bundle::{write_episode, write_policy};
 use crate::support::{Desk, Said};
 
-const COMMANDS: [&str; 9] =
-    ["inspect", "verify", "check", "diff", "seal", "run", "bench", "compare", "completions"];
+const COMMANDS: [&str; 10] = [
+    "inspect",
+    "verify",
+    "check",
+    "diff",
+    "seal",
+    "run",
+    "bench",
+    "compare",
+    "view",
+    "completions",
+];
 
 #[test]
 fn the_help_lists_commands_and_exit_codes() {
@@ -30,6 +40,7 @@ fn the_help_lists_commands_and_exit_codes() {
       drift        Compare two ONNX models, engines or levels of optimisation, operator by operator
       rerun        Run a wrong operator again, from a folder that `--repro` wrote
       report       Make a page of results: one file, to look at and to hand on
+      view         Show results in the browser, and show them again when they change
       transform    Change a model, or the ONNX nodes of a bundle, and prove each change
       bisect       Find the rewrite that makes a model wrong
       audit        Say what was done to a model, from its log

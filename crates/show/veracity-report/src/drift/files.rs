@@ -12,7 +12,7 @@ use veracity_results::DriftReport;
 use super::causes::{LayerCause, causes};
 use super::layers::{Layer, layers};
 use super::overlay::overlay;
-use super::words::{code, prose};
+use crate::markdown::{code, prose};
 use crate::python::{exponential, general, json as dumps, json_number};
 
 /// One file of a report.

@@ -2,7 +2,8 @@
 
 use veracity_results::{DriftGroup, DriftReport, DriftRow};
 
-use super::words::{cause_line, code, coverage_lines, prose, shape, verdict, verdict_line};
+use super::words::{cause_line, coverage_lines, shape, verdict, verdict_line};
+use crate::markdown::{code, prose};
 use crate::python::exponential;
 
 /// Rows of the table; the worst come first.

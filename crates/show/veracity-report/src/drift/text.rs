@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use veracity_results::{DriftReport, DriftRow, ModuleGroup, Verdict};
 
-use super::spark::Spark;
 use super::words::{cause_line, coverage_lines, verdict};
 use crate::plain::{count, printable};
+use crate::spark::Spark;
 use crate::text::page::Page;
 use crate::{TextOptions, Tone};
 
@@ -258,7 +258,7 @@ fn more(all: usize, shown: usize, of_what: &str, page: &mut Page<'_>) {
 }
 
 /// Exactly as wide: what is too long loses its beginning, which is what names share.
-fn fitted(text: &str, width: usize) -> String {
+pub(crate) fn fitted(text: &str, width: usize) -> String {
     let text = printable(text);
     let mut kept = text.into_owned();
     if kept.width() > width {

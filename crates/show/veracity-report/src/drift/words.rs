@@ -1,11 +1,9 @@
 //! What is said about a drift report in more than one place.
 
-use std::borrow::Cow;
-
 use veracity_results::{Cause, DriftReport, DriftRow, Verdict};
 
 use super::causes::name;
-use crate::plain::{count, printable};
+use crate::plain::count;
 
 /// The answer in words.
 pub(crate) fn verdict(verdict: Verdict) -> &'static str {
@@ -74,36 +72,4 @@ pub(crate) fn cause_line(cause: &Cause) -> String {
 /// `float32[1, 64, 7, 7]`
 pub(crate) fn shape(row: &DriftRow) -> String {
     format!("{}{:?}", row.dtype, row.shape)
-}
-
-/// Text that is not meant as markup and stays inside of a cell of a Markdown table.
-pub(super) fn prose(text: &str) -> Cow<'_, str> {
-    let text = cell(text);
-    if !text.contains(['<', '&', '[']) {
-        return text;
-    }
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '<' => safe.push_str("&lt;"),
-            '&' => safe.push_str("&amp;"),
-            '[' => safe.push_str("\\["),
-            _ => safe.push(character),
-        }
-    }
-    Cow::Owned(safe)
-}
-
-/// Text in the letters of code; nothing for none.
-pub(super) fn code(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!("`{}`", cell(text)) }
-}
-
-/// Text that stays inside of a cell, and of a code span, of a Markdown table.
-pub(super) fn cell(text: &str) -> Cow<'_, str> {
-    let text = printable(text);
-    if !text.contains(['|', '`']) {
-        return text;
-    }
-    Cow::Owned(text.replace('|', "\\|").replace('`', "'"))
 }

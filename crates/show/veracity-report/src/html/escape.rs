@@ -3,7 +3,7 @@
 use crate::plain::printable;
 
 /// The text with everything that means something in HTML written out, in attributes too.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let text = printable(text);
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {

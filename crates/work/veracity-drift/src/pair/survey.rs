@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use veracity_diag::progress::Stage;
 use veracity_diag::{Diagnostic, Result, codes};
 use veracity_onnx::{Dim, Model, NodeFacts};
 use veracity_results::{DriftRow, ErrorFigures};
@@ -75,6 +76,7 @@ pub(super) fn survey(
     let guessed = |index: usize| sizes.get(&pairings[index].name).copied().unwrap_or(GUESSED_BYTES);
     let all: Vec<usize> = (0..pairings.len()).collect();
     let chunks = chunks_of(&all, guessed, options.memory_bytes);
+    let mut stage = Stage::new("values", all.len());
     for chunk in &chunks {
         if chunks.len() == 1 {
             let names: Vec<&str> = pairings.iter().filter_map(computed_name).collect();
@@ -90,6 +92,7 @@ pub(super) fn survey(
             let values = (values.get(&index).map(Cow::as_ref), found.as_ref());
             surveyed.add(candidate.model, nodes, pairing, values, is_output, options)?;
         }
+        stage.advance(chunk.len());
     }
     surveyed.narrow(candidate.model, nodes, options);
     Ok(surveyed)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use veracity_diag::progress::Stage;
 use veracity_diag::{Diagnostic, Result, codes};
 use veracity_engine::Engine;
 use veracity_onnx::Graph;
@@ -64,6 +65,12 @@ pub fn bisect_by(
     limits: Limits,
     is_wrong: &mut dyn FnMut(&Transformed) -> Result<Option<String>>,
 ) -> Result<Bisection> {
+    let mut stage = Stage::endless("models");
+    let mut is_wrong = |candidate: &Transformed| {
+        stage.advance(1);
+        is_wrong(candidate)
+    };
+    let is_wrong: &mut dyn FnMut(&Transformed) -> Result<Option<String>> = &mut is_wrong;
     let whole = transform(graph.clone(), pipeline, limits, &mut Trusting)?;
     let Some(mut reason) = is_wrong(&whole)? else { return Err(nothing(&whole)) };
     let mut models = 1;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use veracity_diag::progress::Stage;
 use veracity_diag::{Diagnostic, Result, codes};
 
 use super::ddmin;
@@ -24,8 +25,10 @@ pub fn bisect_tool(
     is_wrong: &mut dyn FnMut(&BTreeSet<&str>) -> Result<bool>,
 ) -> Result<ToolBisection> {
     let mut models = 0;
+    let mut stage = Stage::endless("models");
     let mut right_without = |left_out: &[String]| {
         models += 1;
+        stage.advance(1);
         let left_out: BTreeSet<&str> = left_out.iter().map(String::as_str).collect();
         is_wrong(&left_out).map(|wrong| !wrong)
     };

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use veracity::progress::Stage;
 use veracity::results::StepTiming;
 use veracity::{Pacer, Result, Runner, StepClock};
 
 use super::outputs::Outputs;
 use crate::commands::feed::Feed;
-use crate::progress::Progress;
 
 /// Runs every step of `feed`, one every `period` if there is one.
 pub(super) fn drive(
@@ -15,8 +15,8 @@ pub(super) fn drive(
     feed: &Feed,
     period: Option<Duration>,
     mut outputs: Option<&mut Outputs>,
-    progress: &mut Progress,
 ) -> Result<StepTiming> {
+    let mut stage = Stage::new("steps", usize::try_from(feed.steps()).unwrap_or(usize::MAX));
     let mut clock = StepClock::new();
     let mut pacer = period.map(Pacer::new);
     for step in 0..feed.steps() {
@@ -30,7 +30,7 @@ pub(super) fn drive(
         if let Some(outputs) = &mut outputs {
             outputs.keep(step, runner)?;
         }
-        progress.advance();
+        stage.advance(1);
     }
     let free = || StepTiming { latency: clock.latency(), ..StepTiming::default() };
     Ok(pacer.as_ref().map_or_else(free, |pacer| pacer.timing(&clock)))

@@ -1,13 +1,13 @@
 //! `veracity transform BUNDLE`: every ONNX node changed, the whole proved again.
 
 use serde_json::json;
-use veracity::report::{TextOptions, rewrites};
+use veracity::report::{TextOptions, markdown, rewrites};
 use veracity::results::Verdict;
 use veracity::transform::{BundleChange, CheckOptions, TransformOptions, transform_bundle};
 use veracity::{Bundle, proof, reports};
 
 use super::{check_options, engines, options, target};
-use crate::cli::{PageFormat, TransformArgs};
+use crate::cli::{Format, TransformArgs};
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
 use crate::render::proof as rendered;
@@ -49,7 +49,7 @@ fn answer(
     context: &Context,
     change: &BundleChange,
 ) -> Result<(), Failure> {
-    if arguments.format == PageFormat::Json {
+    if arguments.format == Format::Json {
         let mut nodes = Vec::new();
         for node in &change.nodes {
             let change = node.change.as_ref();
@@ -75,13 +75,16 @@ fn answer(
             Some(done) => {
                 let (log, checks) = (&done.recorded()?.log, done.checks.as_ref());
                 text += &match arguments.format {
-                    PageFormat::Md => rewrites::markdown(&node.node, log, checks),
+                    Format::Md => rewrites::markdown(&node.node, log, checks),
                     _ => rewrites::text(&node.node, log, checks, &options),
                 };
             }
         }
         text.push('\n');
     }
-    text += &rendered::render(&change.proof, width);
+    text += &match arguments.format {
+        Format::Md => markdown::proof(&change.proof),
+        _ => rendered::render(&change.proof, width),
+    };
     Ok(context.answer(&text)?)
 }

@@ -1,4 +1,4 @@
-//! Errors over depth as a bar of characters.
+//! Errors over depth or time as a bar of characters.
 
 /// Heights of a bar.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -10,7 +10,7 @@ const EXACT: char = '·';
 const BROKEN: char = '!';
 
 /// Errors of the same rows that share a logarithmic scale.
-pub(super) struct Spark {
+pub(crate) struct Spark {
     lowest: f64,
     highest: f64,
     columns: usize,
@@ -18,7 +18,7 @@ pub(super) struct Spark {
 
 impl Spark {
     /// A scale for all of these errors; `None` when none of them is a number above zero.
-    pub(super) fn new(errors: impl Iterator<Item = f64>, columns: usize) -> Option<Self> {
+    pub(crate) fn new(errors: impl Iterator<Item = f64>, columns: usize) -> Option<Self> {
         let errors = errors.filter(|error| error.is_finite() && *error > 0.0);
         let start = (f64::INFINITY, 0.0_f64);
         let (lowest, highest) =
@@ -27,12 +27,12 @@ impl Spark {
     }
 
     /// From which error to which.
-    pub(super) fn range(&self) -> (f64, f64) {
+    pub(crate) fn range(&self) -> (f64, f64) {
         (self.lowest, self.highest)
     }
 
     /// The largest error of each stretch of rows.
-    pub(super) fn bar(&self, errors: &[f64]) -> String {
+    pub(crate) fn bar(&self, errors: &[f64]) -> String {
         let columns = self.columns.min(errors.len());
         let stretch = |column: usize| {
             let ends = [column, column + 1].map(|end| end * errors.len() / columns);
