@@ -6,12 +6,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MDBOOK_VERSION := 0.5.4
 # Maturin refuses to guess between two environments.
 unexport CONDA_PREFIX
 export VIRTUAL_ENV := $(abspath $(VENV))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test check bench parity-sweep screenshots format fuzz deny
+.PHONY: help setup build demo test check docs bench parity-sweep format fuzz deny
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -56,6 +58,17 @@ parity-sweep: setup ## Compare every network of the zoo with its export; writes 
 
 screenshots: build ## Make the pictures of docs/reports.md anew; needs chromium
 	PYTHONPATH=python/tests $(BIN)/python -m support.screenshots --out docs/pictures
+# Pinned, and built once into target/: it is no part of the product.
+MDBOOK := target/tools/bin/mdbook
+$(MDBOOK):
+	cargo install --quiet --locked --root target/tools --no-default-features --features search mdbook@$(MDBOOK_VERSION)
+
+docs: $(MDBOOK) ## Build the documentation as a site, with Rust's, into target/book
+	cargo xtask book
+	$(MDBOOK) build
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --lib -p veracity
+	rm -rf target/book/rust && cp -r target/doc target/book/rust
+	cargo xtask book --check
 
 format: setup ## Format Rust and Python
 	cargo fmt

@@ -6,12 +6,13 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from support.pages import PAGES, ROOT, SUMMARY, Block, blocks, dead_link, links
+
 BINARY = ROOT / "target" / "debug" / "veracity"
 PAGES = sorted(
     page for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md") for page in ROOT.glob(pattern)
@@ -37,6 +38,7 @@ def blocks() -> list[Block]:
             line = text[: match.start()].count("\n") + 1
             found.append(Block(page, line, match[1], match[2]))
     return found
+RUN = [block for page in PAGES for block in blocks(page) if block.language in ("sh", "python")]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("block", blocks(), ids=lambda b: f"{b.page.relative_to(ROOT)}:{b.line}")
+@pytest.mark.parametrize("block", RUN, ids=lambda b: f"{b.page.relative_to(ROOT)}:{b.line}")
 def test_a_block_runs(folder: Path, block: Block) -> None:
     if block.language == "python":
         command = [sys.executable, "-c", block.code]
@@ -73,17 +75,51 @@ def test_a_block_runs(folder: Path, block: Block) -> None:
 
 
 def test_there_are_blocks_to_run() -> None:
-    assert {"sh", "python"} <= {block.language for block in blocks()}
+    assert {"sh", "python"} == {block.language for block in RUN}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_to_files_that_exist(page: Path) -> None:
-    targets = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text())
-    local = [target for target in targets if "://" not in target]
-    missing = [target for target in local if not (page.parent / target).exists()]
-    assert not missing
+def test_a_block_says_what_it_is() -> None:
+    others = {(b.page.name, b.line): b.language for page in PAGES for b in blocks(page)}
+    known = {"sh", "python", "text", "yaml", "json", "rust", "toml", "xml"}
+    assert {place: language for place, language in others.items() if language not in known} == {}
+
+
+@pytest.mark.parametrize("page", [*PAGES, SUMMARY], ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_link_leads_to_a_file_and_a_heading_that_exist(page: Path) -> None:
+    assert [why for target in links(page) if (why := dead_link(page, target))] == []
+
+
+def test_every_page_has_one_place_in_the_site() -> None:
+    placed = Counter((SUMMARY.parent / target).resolve() for target in links(SUMMARY))
+    assert {page: count for page, count in placed.items() if count > 1} == {}
+    assert sorted(placed) == PAGES
+
+
+def test_every_page_of_the_documentation_is_found_from_its_first() -> None:
+    first = ROOT / "docs" / "README.md"
+    reached, ahead = {first}, [first]
+    while ahead:
+        page = ahead.pop()
+        files = {(page.parent / target.partition("#")[0]).resolve() for target in links(page)}
+        new = {file for file in files if file.suffix == ".md"} - reached
+        reached |= new
+        ahead += new
+    assert [page for page in PAGES if page not in reached and "docs" in page.parts] == []
+
+
+def test_commands_of_make_that_pages_name_are_there() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = {
+        (page.name, target)
+        for page in PAGES
+        for target in re.findall(r"(?:^|`)make ([a-z][a-z-]+)", page.read_text(), re.M)
+    }
+    assert {(page, target) for page, target in named if target not in targets} == set()
+    assert ("start.md", "build") in named
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    # The folder first, then the environment, as `source .venv/bin/activate` would put it.
+    folders = [str(folder / "bin"), str(Path(sys.prefix) / "bin"), os.environ["PATH"]]
+    path = os.pathsep.join(folders)
     return {**os.environ, "PATH": path, "VIRTUAL_ENV": sys.prefix}

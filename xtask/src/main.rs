@@ -2,8 +2,10 @@
 //!
 //! `cargo xtask layers` holds the dependencies of the crates to the floor table in ARCHITECTURE.md.
 //! `cargo xtask schema` writes the JSON Schemas of files, with `--check` it only says whether those
-//! that are there are current. `cargo xtask sizes` prints the longest files, for looking.
+//! that are there are current. `cargo xtask book` lays out what the site of the documentation is made
+//! of, with `--check` it looks for dead links in the finished one. `cargo xtask sizes` prints the longest files, for looking.
 
+mod book;
 mod floors;
 mod schema;
 mod sizes;
@@ -17,8 +19,10 @@ fn main() -> ExitCode {
         ["layers"] => floors::check(),
         ["schema"] => schema::write(),
         ["schema", "--check"] => schema::check(),
+        ["book"] => book::stage(),
+        ["book", "--check"] => book::check(),
         ["sizes"] => sizes::report(),
-        _ => Err("usage: cargo xtask layers | schema [--check] | sizes".to_owned()),
+        _ => Err("usage: cargo xtask layers | schema [--check] | book [--check] | sizes".to_owned()),
     };
     match result {
         Ok(summary) => {
