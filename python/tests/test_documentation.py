@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.pages import PAGES, ROOT, SUMMARY, Block, blocks, dead_link, links
+from support.pages import PAGES, ROOT, SUMMARY, Block, blocks, commands, dead_link, links
 
 BINARY = ROOT / "target" / "debug" / "veracity"
 PAGES = sorted(
@@ -38,6 +38,7 @@ def blocks() -> list[Block]:
             line = text[: match.start()].count("\n") + 1
             found.append(Block(page, line, match[1], match[2]))
     return found
+CLI = ROOT / "docs" / "reference" / "cli.md"
 RUN = [block for page in PAGES for block in blocks(page) if block.language in ("sh", "python")]
 
 
@@ -116,6 +117,17 @@ def test_commands_of_make_that_pages_name_are_there() -> None:
     }
     assert {(page, target) for page, target in named if target not in targets} == set()
     assert ("start.md", "build") in named
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_that_a_page_names_have_these_options(page: Path) -> None:
+    sections = re.split(r"^## veracity ([a-z]+)$", CLI.read_text(), flags=re.M)
+    known = dict(zip(sections[1::2], sections[2::2], strict=True))
+    shared = set(re.findall(r"`(--[a-z0-9-]+)", sections[0])) | {"--help", "--version"}
+    for name, options in commands(page):
+        assert name in known, f"veracity {name}"
+        there = set(re.findall(r"`(--[a-z0-9-]+)", known[name])) | shared
+        assert options <= there, f"veracity {name}: {options - there}"
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -11,6 +11,7 @@ mod nearest;
 mod place;
 pub mod progress;
 mod refusal;
+mod remedies;
 mod reporter;
 
 pub use codes::Code;
@@ -18,4 +19,5 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use nearest::nearest;
 pub use place::{Place, Snippet};
 pub use refusal::{Refusal, Result};
+pub use remedies::Remedy;
 pub use reporter::Reporter;

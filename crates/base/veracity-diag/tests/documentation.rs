@@ -23,6 +23,12 @@ const SUBJECTS: [(&str, &str); 15] = [
     ("VER14", "Pictures, robots and pages"),
 ];
 
+/// Pages that cures speak of.
+const PAGES: [(&str, &str); 2] = [
+    ("\"My export is disproved\"", "[my export is disproved](how-to/disproved.md)"),
+    ("the page on robots", "[a bundle and a robot](robot-contract.md#the-robot-file)"),
+];
+
 fn page() -> String {
     let mut page =
         "# Diagnostics\n\nEvery refusal and warning has one of these codes. A code never \
@@ -30,14 +36,23 @@ fn page() -> String {
                     `VERACITY_UPDATE_DOCS=1 cargo test -p veracity-diag` writes it.\n"
             .to_owned();
     for (prefix, subject) in SUBJECTS {
-        let _ = write!(page, "\n## {subject}\n\n| code | meaning |\n|---|---|\n");
+        let _ = write!(page, "\n## {subject}\n");
         for (code, title) in Code::all() {
             if code.to_string().starts_with(prefix) {
-                let _ = writeln!(page, "| {code} | {title} |");
+                let _ = write!(page, "\n### {code}\n\n*{title}*\n\n{}", remedy(*code));
             }
         }
     }
     page
+}
+
+fn remedy(code: Code) -> String {
+    let found = code.remedy().expect("every code has a remedy");
+    let mut text = format!("- Cause: {}\n- Cure: {}\n", found.cause, found.cure);
+    for (name, link) in PAGES {
+        text = text.replace(name, link);
+    }
+    text
 }
 
 #[test]

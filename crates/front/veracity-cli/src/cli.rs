@@ -4,6 +4,8 @@ mod drift;
 mod findings;
 mod parity;
 mod proof;
+#[cfg(test)]
+mod reference;
 mod report;
 mod transform;
 mod values;

@@ -1,0 +1,142 @@
+//! Recording code and exporting it.
+
+use super::{Remedy, remedies};
+
+remedies! {
+    SESSION_STATE
+        "`stop` without `start`, `compile_graph` while recording or with nothing recorded, or \
+         LEAPP was imported before it was to be replaced.",
+        "`start`, run the code, `stop`, `compile_graph`; or `with veracity.session(...)` and \
+         `compile_graph` after it.";
+    ANNOTATION_TYPE
+        "An annotation got a bare tensor, a mixed list, a name that is no text, or the \
+         decorator stands without parentheses.",
+        "Give `{\"name\": tensor}`, a `TensorSemantics`, or a list of those; write \
+         `@annotate.method()`.";
+    ANNOTATION_NAME
+        "A name stands twice or cannot be a name, or a period or frequency is not positive.",
+        "Give each value of a node a name of its own.";
+    TRACED_NODE_UNKNOWN
+        "`output_tensors`, `state_tensors` or another mark names a node that `input_tensors` \
+         did not begin on this pass.",
+        "Call `input_tensors` first, with the same name.";
+    TRACED_NODE_UNFINISHED
+        "A node has inputs and its `output_tensors` was never reached: an early return, an \
+         exception, another name.",
+        "Call `output_tensors` with the same node name on every way through the code.";
+    REENTRY_DIFFERS
+        "A later pass marks other names, shapes or dtypes than the first, or the same node is \
+         begun on another line. A node has one program.",
+        "Give the second place a node name of its own, and keep shapes fixed.";
+    VALUES_MIXED
+        "A value of a node that is still open is used inside of another node, so that it \
+         belongs to both.",
+        "Finish the first node, and give the value to the second as an input.";
+    OUTPUT_UNTRACED
+        "An output was not computed from the inputs: a constant, a tensor from elsewhere, the \
+         original variable instead of the one that `input_tensors` returned.",
+        "Use what `input_tensors` returned; give constants as `static_outputs`.";
+    STATE_MISMATCH
+        "`update_state` gives another name, shape or dtype than `state_tensors` declared, or \
+         two nodes change one state.",
+        "Declare and update the same names with the same shapes; let one node own a state.";
+    STATE_NOT_UPDATED
+        "`state_tensors` declared it, and no `update_state` followed, so that it is an ordinary \
+         input.",
+        "Call `update_state`, or mark it with `input_tensors`.";
+    FROZEN_VALUE
+        "Python looked at a value: `if`, `while`, `.item()`, `float()`, `int()`, an f-string, \
+         indexing by a number. What it decided is fixed in the export.",
+        "Keep it a tensor: `torch.where` for a branch, `clamp` for a limit. If the value never \
+         changes on the robot, it is right as it is.";
+    MISSED_INPUT
+        "A tensor that the node reads has other values on later passes, and nobody marked it; \
+         the export would hold its first value.",
+        "Mark it with `input_tensors`; what the node itself changes is state: `state_tensors` \
+         and `update_state`, or `annotate.module`.";
+    LOOSE_GLUE
+        "The output of one node was changed outside of any node before the next one read it. \
+         That computation is in no model.",
+        "Move the line into one of the two nodes. `start(glue=\"error\")` makes it a refusal.";
+    UNMARKED_USE
+        "A node reads a value of another node directly, without having it as an input, so that \
+         its first value is fixed.",
+        "Add it to `input_tensors` of the node that reads it.";
+    BORN_UNSEEN
+        "A tensor came from where the recorder does not look: another thread, compiled code, \
+         before the session.",
+        "If it depends on inputs, compute it with torch inside of the session; if not, it is a \
+         constant and right as it is.";
+    RANDOM_VALUE
+        "The node draws random numbers: dropout in training mode, sampling, noise. An export \
+         cannot repeat the draw.",
+        "Call `eval()`, or draw outside of the node and mark the draw as an input.";
+    DELAY_VARIES
+        "An input is one tick old on one pass and more on another, or comes from different \
+         nodes in turn. A bundle runs every node once a tick.",
+        "Use an input for each source; export nodes that run at different rates as bundles of \
+         their own.";
+    PASS_DIFFERS
+        "The operations of a later pass are not those of the first: a branch, a loop of another \
+         length, a first call that prepares something.",
+        "Make both ways one computation, or give each a node of its own; warm up before the \
+         session.";
+    UNSEEN_WRITE
+        "Memory of a constant was written by an operation that is not known to write.",
+        "Write it with plain torch operations; please report the operation in the message.";
+    OPERATION_UNSUPPORTED
+        "An operation cannot be put into a model: a data-dependent shape, a sparse or complex \
+         tensor, a Warp kernel.",
+        "Compute it with other operations, or outside of the node, and mark the result as an \
+         input.";
+    CONSTANT_CHANGED
+        "Weights were changed between recording and `compile_graph`, so that the recorded \
+         values are those of other weights.",
+        "Compile before you change them, or record again.";
+    NUMPY_UNMAPPED
+        "A NumPy function was called on a traced value and has no counterpart in torch, or one \
+         that gives other values.",
+        "Write it with torch, or outside of the node with the result as an input.";
+    INPUTS_OVERLAP
+        "Two inputs of a node are views of one memory and one of them is written, so that each \
+         write changes the other.",
+        "Give the node copies: `tensor.clone()`.";
+    RECORDER_FAULT
+        "An operation did something that the recorder cannot follow.",
+        "Replace the operation in the message by plain ones; please report it.";
+    PATCH_INVALID
+        "A `FunctionPatch` names something that is not there or cannot be called, or a function \
+         twice.",
+        "Give a module, the name of one of its functions, and a replacement that can be called.";
+    DELAY_UNKNOWN
+        "A value is fed back after more ticks than passes were recorded, so that its first \
+         values are not known.",
+        "Record at least two passes more than the delay, and raise `max_cached_io` of `start` \
+         to at least the delay.";
+
+    EXPORT_REFUSED
+        "torch's exporter stopped; the message has its reason and, where known, the operation.",
+        "Try another backend (`onnx`, `onnx-torchscript`, `jit`, `pt2`), or write the operation \
+         in another way.";
+    EXPORT_OPTION_UNKNOWN
+        "`backend_params` or `output_tensors` has an option that means nothing here; a typing \
+         error would otherwise pass unnoticed.",
+        "Take the nearest name from the hint, or remove it.";
+    EXPORT_BACKEND_UNKNOWN
+        "`export_with` names no backend.",
+        "Use `jit`, `jit-trace`, `onnx`, `onnx-torchscript`, `pt2`, or `None`.";
+    EXPORT_PORTS_DIFFER
+        "The exporter renamed, dropped or added inputs or outputs, or two names of the node \
+         collide in ONNX.",
+        "Rename one of the two ports; for a model that was brought along, use the names of the \
+         node.";
+    EXPORT_WRONG
+        "On recorded or fresh inputs the model gives other values than the code.",
+        "See \"My export is disproved\".";
+    EXPORT_NOT_CHECKED
+        "There is no model, no engine to run it, or it gives other results each time.",
+        "Install onnxruntime, give the node a backend, or make its randomness an input.";
+    FOREIGN_MODEL
+        "`model_path` leads to no file, or to a kind of file that a bundle cannot hold.",
+        "Give an `.onnx`, `.pt` or `.pt2` file.";
+}
