@@ -5,6 +5,7 @@
 //! links that lead nowhere, also those that mdBook or rustdoc made.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 /// Where mdBook finds its source, and where it puts the site; `book.toml` says the same.
@@ -107,7 +108,7 @@ fn relocated(summary: &str) -> String {
     for piece in pieces {
         let (target, rest) = piece.split_once(')').unwrap_or((piece, ""));
         let path = beside(Path::new(SUMMARY), target);
-        text.push_str(&format!("]({}){rest}", path.display()));
+        let _ = write!(text, "]({}){rest}", path.display());
     }
     text
 }

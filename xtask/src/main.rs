@@ -22,7 +22,9 @@ fn main() -> ExitCode {
         ["book"] => book::stage(),
         ["book", "--check"] => book::check(),
         ["sizes"] => sizes::report(),
-        _ => Err("usage: cargo xtask layers | schema [--check] | book [--check] | sizes".to_owned()),
+        _ => {
+            Err("usage: cargo xtask layers | schema [--check] | book [--check] | sizes".to_owned())
+        }
     };
     match result {
         Ok(summary) => {

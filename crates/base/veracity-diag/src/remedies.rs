@@ -56,7 +56,7 @@ mod tests {
     fn remedies_are_sentences() {
         for (code, Remedy { cause, cure }) in ALL.iter().copied().flatten() {
             for text in [cause, cure] {
-                assert!(text.len() > 20 && text.ends_with('.'), "{code}: {text}");
+                assert!(text.len() > 15 && text.ends_with('.'), "{code}: {text}");
                 assert!(!text.contains("  "), "{code}: {text}");
             }
         }
