@@ -10,7 +10,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from support.pages import PAGES, ROOT, SUMMARY, Block, blocks, commands, dead_link, links
 
 BINARY = ROOT / "target" / "debug" / "veracity"

@@ -23,9 +23,7 @@ SITE_ONLY = ROOT / "rust"
 
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.M | re.S)
 _CODE = re.compile(r"`[^`\n]*`")
-_COMMAND = re.compile(
-    r"(?<!import)(?<!from)(?:^|[ (`;&:])veracity ([a-z]+)\b([^\n;&#|]*)", re.M
-)
+_COMMAND = re.compile(r"(?<!import)(?<!from)(?:^|[ (`;&:])veracity ([a-z]+)\b([^\n;&#|]*)", re.M)
 _LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
 
 
