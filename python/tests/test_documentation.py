@@ -10,7 +10,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.pages import PAGES, ROOT, SUMMARY, Block, blocks, commands, dead_link, links
+from support.pages import (
+    PAGES,
+    ROOT,
+    SUMMARY,
+    Block,
+    anchors,
+    blocks,
+    commands,
+    dead_link,
+    links,
+)
 
 BINARY = ROOT / "target" / "debug" / "veracity"
 PAGES = sorted(
@@ -116,6 +126,12 @@ def test_commands_of_make_that_pages_name_are_there() -> None:
     }
     assert {(page, target) for page, target in named if target not in targets} == set()
     assert ("start.md", "build") in named
+
+
+def test_codes_that_pages_name_are_there() -> None:
+    known = anchors(ROOT / "docs" / "diagnostics.md")
+    named = {(p.name, code) for p in PAGES for code in re.findall(r"VER\d{4}", p.read_text())}
+    assert {(page, code) for page, code in named if code.lower() not in known} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
