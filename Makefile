@@ -12,8 +12,7 @@ unexport CONDA_PREFIX
 export VIRTUAL_ENV := $(abspath $(VENV))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check bench parity-sweep screenshots format fuzz deny
-.PHONY: help setup build demo test check docs bench parity-sweep format fuzz deny
+.PHONY: help setup build demo test check docs bench parity-sweep screenshots format fuzz deny
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -58,6 +57,7 @@ parity-sweep: setup ## Compare every network of the zoo with its export; writes 
 
 screenshots: build ## Make the pictures of docs/reports.md anew; needs chromium
 	PYTHONPATH=python/tests $(BIN)/python -m support.screenshots --out docs/pictures
+
 # Pinned, and built once into target/: it is no part of the product.
 MDBOOK := target/tools/bin/mdbook
 $(MDBOOK):

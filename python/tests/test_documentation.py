@@ -23,32 +23,15 @@ from support.pages import (
 )
 
 BINARY = ROOT / "target" / "debug" / "veracity"
-PAGES = sorted(
-    page for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md") for page in ROOT.glob(pattern)
-)
-
-
-class Block(NamedTuple):
-    """One fenced block of a page."""
-
-    page: Path
-    line: int
-    language: str
-    code: str
-
-
-def blocks() -> list[Block]:
-    """Return the blocks that must run, in the order of the pages."""
-    found = []
-    # Examples are run by test_examples.py, each from an empty folder.
-    for page in (page for page in PAGES if not page.is_relative_to(ROOT / "examples")):
-        text = page.read_text()
-        for match in re.finditer(r"^```(sh|bash|python)\n(.*?)^```$", text, re.M | re.S):
-            line = text[: match.start()].count("\n") + 1
-            found.append(Block(page, line, match[1], match[2]))
-    return found
 CLI = ROOT / "docs" / "reference" / "cli.md"
-RUN = [block for page in PAGES for block in blocks(page) if block.language in ("sh", "python")]
+#: Blocks of examples are run by test_examples.py, each example from an empty folder.
+RUN = [
+    block
+    for page in PAGES
+    if not page.is_relative_to(ROOT / "examples")
+    for block in blocks(page)
+    if block.language in ("sh", "python")
+]
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import io
 import sys
 
 import pytest
-
 from veracity.progress import Progress, is_wanted, short
 
 

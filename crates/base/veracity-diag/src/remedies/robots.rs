@@ -74,6 +74,11 @@ remedies! {
         "The map is damaged, or was made for other names or sizes than the bundle has.",
         "Write it again with `veracity verify BUNDLE --robot ROBOT --write-map map.yaml`.";
     RESULTS_UNKNOWN
-        "The file is neither a proof nor a drift report, or is damaged.",
-        "`veracity check --output FILE` and `veracity drift --save FILE` write such files.";
+        "The file is neither a proof nor a drift report nor the log of a transformation, or is damaged.",
+        "`veracity check --output FILE`, `veracity drift --save FILE` and `veracity transform` write such \
+         files.";
+    VIEW_UNSERVED
+        "The loopback address cannot be listened on, often inside of a sandbox, or the system gives \
+         no random numbers for the address of the page.",
+        "Make the page as a file with `veracity report RESULTS` and open that.";
 }
