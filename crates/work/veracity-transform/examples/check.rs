@@ -7,12 +7,13 @@
     reason = "an example"
 )]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use veracity_engine_ort::{OrtEngine, Search};
 use veracity_onnx::{Graph, Model};
 use veracity_results::Verdict;
-use veracity_transform::judge::{CheckOptions, Checker, Inputs, Validation};
+use veracity_transform::judge::{CheckOptions, Validation};
 use veracity_transform::{Limits, Pipeline, Trusting, transform};
 
 fn main() {
@@ -28,18 +29,26 @@ fn main() {
         let done = transform(graph.clone(), &pipeline, Limits::default(), &mut Trusting).unwrap();
         println!("{path}: {} -> {} nodes", graph.len(), done.graph.len());
         println!("  passes alone {:.3} s", cpu() - start);
-        let inputs = Inputs::default();
-        let options = CheckOptions { inputs, ..CheckOptions::default() };
-        let mut checker = Checker::new(&graph, &engine, options.clone());
-        let start = cpu();
-        let mut done =
-            transform(graph.clone(), &pipeline, Limits::default(), &mut checker).unwrap();
-        println!("  with local checks {:.3} s, {} runs", cpu() - start, checker.runs());
-        let start = cpu();
-        let report = checker.finish(&mut done).unwrap();
-        println!("  the whole {:.3} s: {:?}", cpu() - start, report.verdict);
+        let checked = |validation| {
+            let options = CheckOptions { validation, ..CheckOptions::default() };
+            let start = cpu();
+            let found =
+                pipeline.run_checked(graph.clone(), Limits::default(), &engine, options).unwrap();
+            (found, cpu() - start)
+        };
+        let ((done, report), local) = checked(Validation::Local);
+        let (_, whole) = checked(Validation::Final);
+        let sets: BTreeSet<&str> = report
+            .rewrites
+            .iter()
+            .flat_map(|check| &check.sets)
+            .map(|set| set.trim_end_matches(", a corner"))
+            .collect();
+        println!("  checked alone and as a whole {local:.3} s, as a whole {whole:.3} s");
+        println!("  alone on {} sets: {sets:?}", sets.len());
         println!(
-            "  {:?}, {} rejected, drift {:?}",
+            "  {:?}, {:?}, {} rejected, drift {:?}",
+            report.verdict,
             report.coverage,
             done.rejected.len(),
             report.drift()
@@ -50,16 +59,6 @@ fn main() {
                 check.verdict, check.pass, check.index, check.why, check.reason
             );
         }
-        let options = CheckOptions { validation: Validation::Final, ..options };
-        let mut once = Checker::new(&graph, &engine, options);
-        let start = cpu();
-        let mut again = transform(graph, &pipeline, Limits::default(), &mut Trusting).unwrap();
-        let alone = cpu() - start;
-        let start = cpu();
-        once.finish(&mut again).unwrap();
-        // The original twice and the result once.
-        let took = cpu() - start;
-        println!("  three runs {took:.3} s (passes {alone:.3} s)");
     }
 }
 

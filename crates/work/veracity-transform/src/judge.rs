@@ -11,6 +11,7 @@ mod checker;
 mod comparer;
 mod constants;
 mod crop;
+mod deferred;
 mod inputs;
 mod local;
 mod moving;

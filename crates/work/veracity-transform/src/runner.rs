@@ -79,6 +79,11 @@ pub trait Judge {
         true
     }
 
+    /// Whether it may reject what a whole pass did; one that does not costs no further copy.
+    fn looks_at_passes(&self) -> bool {
+        self.looks()
+    }
+
     /// An opinion about each rewrite of a sweep, in their order.
     fn sweep(&mut self, sweep: &Sweep<'_>) -> Result<Vec<Opinion>>;
 
@@ -221,7 +226,7 @@ impl Run<'_> {
         if self.barred.contains(pass.name()) {
             return Ok(());
         }
-        let before = self.judge.looks().then(|| self.done.graph.clone());
+        let before = self.judge.looks_at_passes().then(|| self.done.graph.clone());
         let (first, index) = (self.done.rewrites.len(), self.indices.get(pass.name()).copied());
         self.sweeps(pass, round)?;
         if self.done.rewrites.len() == first {

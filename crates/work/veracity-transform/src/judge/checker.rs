@@ -9,6 +9,7 @@ use veracity_results::{
     Coverage, CumulativeCheck, REWRITE_CHECKS_SCHEMA_VERSION, RewriteCheck, RewriteChecks, Verdict,
 };
 
+use super::deferred::Deferred;
 use super::local::Local;
 use super::run::Bench;
 use super::store::Store;
@@ -149,7 +150,11 @@ impl<'e> Checker<'e> {
 
 impl Judge for Checker<'_> {
     fn looks(&self) -> bool {
-        matches!(self.options.validation, Validation::Local | Validation::Pass)
+        self.options.validation == Validation::Local
+    }
+
+    fn looks_at_passes(&self) -> bool {
+        self.options.validation == Validation::Pass
     }
 
     fn sweep(&mut self, sweep: &Sweep<'_>) -> Result<Vec<Opinion>> {
@@ -207,10 +212,36 @@ impl Pipeline {
         engine: &dyn Engine,
         options: CheckOptions,
     ) -> Result<(Transformed, RewriteChecks)> {
+        if let Some(found) = self.run_deferred(&graph, limits, engine, &options)? {
+            return Ok(found);
+        }
         let mut checker = Checker::new(&graph, engine, options);
         let mut done = crate::transform(graph, self, limits, &mut checker)?;
         let checks = checker.finish(&mut done)?;
         Ok((done, checks))
+    }
+
+    /// The same in one go, when each rewrite alone is to be checked and values fit into memory;
+    /// `None` when something is not right.
+    fn run_deferred(
+        &self,
+        graph: &Graph,
+        limits: Limits,
+        engine: &dyn Engine,
+        options: &CheckOptions,
+    ) -> Result<Option<(Transformed, RewriteChecks)>> {
+        let mut checker = Checker::new(graph, engine, options.clone());
+        if options.validation != Validation::Local || checker.store.is_tight() {
+            return Ok(None);
+        }
+        let mut deferred = Deferred::new();
+        let mut done = crate::transform(graph.clone(), self, limits, &mut deferred)?;
+        let Some(checks) = deferred.settle(&mut checker) else { return Ok(None) };
+        checker.checks = checks;
+        let checks = checker.finish(&mut done)?;
+        // What is wrong only as a whole is found alone, if it can be.
+        let is_proved = checks.verdict == Verdict::Proved;
+        Ok(is_proved.then_some((done, checks)))
     }
 }
 

@@ -44,16 +44,25 @@ impl<'c, 'e> Local<'c, 'e> {
     }
 
     /// What is found about each rewrite, in their order.
-    pub(super) fn check(mut self, rewrites: &[&Rewrite]) -> Vec<RewriteCheck> {
+    pub(super) fn check(self, rewrites: &[&Rewrite]) -> Vec<RewriteCheck> {
         let places = self.graph.places();
         let windows: Vec<Window> =
             rewrites.iter().map(|one| Window::of(self.graph, &places, one)).collect();
+        self.check_windows(&windows, rewrites)
+    }
+
+    /// The same for rewrites that were cut out already.
+    pub(super) fn check_windows(
+        mut self,
+        windows: &[Window],
+        rewrites: &[&Rewrite],
+    ) -> Vec<RewriteCheck> {
         let tight = self.checker.store.is_tight();
         if !tight {
-            self.fetch(&windows);
+            self.fetch(windows);
         }
         let mut found = Vec::new();
-        for range in self.chunks(&windows) {
+        for range in self.chunks(windows) {
             if tight {
                 self.fetch(&windows[range.clone()]);
             }

@@ -93,10 +93,23 @@ impl Store {
                 // What is computed stays only as long as it is used.
                 set.values.retain(|name, _| names.contains(name) || graph.is_input(name));
             } else if set.filled.is_none() {
-                let again = set.fill(bench, original, self.unstable.is_none());
+                let again = set.fill(bench, original, None, self.unstable.is_none());
                 self.unstable = self.unstable.take().or(again);
             }
             set.fetch(bench, graph, names);
+        }
+    }
+
+    /// Computes these values of the original, for all that will be asked.
+    pub(crate) fn fill(
+        &mut self,
+        bench: &mut Bench<'_>,
+        original: &Graph,
+        names: &BTreeSet<String>,
+    ) {
+        for set in &mut self.sets {
+            let again = set.fill(bench, original, Some(names), self.unstable.is_none());
+            self.unstable = self.unstable.take().or(again);
         }
     }
 
@@ -119,13 +132,14 @@ impl Held {
         names.iter().filter(lacks).map(String::as_str).collect()
     }
 
-    /// Runs the original for its values, and then once more for its outputs when they are to be
+    /// Runs the original for some values, or for all that constants do not settle, and then once more for its outputs when they are to be
     /// compared: loaded once, as an engine may draw the same random numbers whenever it starts.
     /// Gives the outputs that differ.
     fn fill(
         &mut self,
         bench: &mut Bench<'_>,
         original: &Graph,
+        names: Option<&BTreeSet<String>>,
         twice: bool,
     ) -> Option<BTreeSet<String>> {
         let side = Side::whole(original);
@@ -134,7 +148,10 @@ impl Held {
         let made: HashSet<&str> = side.made().collect();
         let outputs: Vec<&str> =
             declared.iter().map(String::as_str).filter(|name| made.contains(name)).collect();
-        let mut all = side.made_from(&self.values);
+        let mut all = match names {
+            Some(names) => made.iter().copied().filter(|name| names.contains(*name)).collect(),
+            None => side.made_from(&self.values),
+        };
         all.extend(&outputs);
         let all: Vec<&str> = all.into_iter().collect();
         let mut runs: Vec<(&[&str], &Values)> = vec![(&all, &self.values)];
