@@ -1,6 +1,6 @@
 //! Operators one by one, and what does nothing at all.
 
-use veracity_onnx::{Function, GraphBuilder, Node};
+use veracity_onnx::{Dim, Function, GraphBuilder, Node};
 
 use super::{Made, Pattern, code};
 
@@ -178,12 +178,14 @@ fn reduction(made: &mut Made) -> bool {
 fn branches(made: &mut Made, condition: &str) -> bool {
     let Some(value) = made.pick(|_| true) else { return false };
     let shared = made.matrix(&[1]);
+    // The first axis may be of any size: a branch that names one says what is not so.
+    let open = vec![Dim::Unknown; value.dims.len()];
     let mut branch = |op_type: &str| {
         let (inner, out) = (made.name(), made.name());
         GraphBuilder::new("branch", made.opset)
             .node(Node::new(op_type, [value.name.as_str(), &shared], [inner.as_str()]))
             .node(Node::new("Identity", [inner.as_str()], [out.as_str()]))
-            .output(out, made.float, value.dims.clone())
+            .output(out, made.float, open.clone())
     };
     let (then, other) = (branch("Add"), branch("Mul"));
     let name = made.op_with("If", &[condition], |node| {
