@@ -224,7 +224,7 @@ def _start(binary: str, profile: str) -> Browser:
     read_commands, commands = (_high(end) for end in os.pipe())
     answers, write_answers = (_high(end) for end in os.pipe())
     arguments = [binary, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"]
-    silence = os.open(os.devnull, os.O_RDWR)
+    silence = _high(os.open(os.devnull, os.O_RDWR))
     actions = [
         (os.POSIX_SPAWN_DUP2, read_commands, _READS),
         (os.POSIX_SPAWN_DUP2, write_answers, _WRITES),
