@@ -16,38 +16,35 @@ from typing import NamedTuple
 
 import pytest
 import yaml
+from support.pages import ROOT, Block, blocks
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 BINARY = ROOT / "target" / "debug" / "veracity"
 FOLDERS = sorted(page.parent.name for page in EXAMPLES.glob("*/README.md"))
-BLOCK = re.compile(
-    r"^```(?P<language>sh|python)\n(?P<code>.*?)^```$(\n+```text\n(?P<shown>.*?)^```$)?",
-    re.M | re.S,
-)
 MEASURED = re.compile(r"\b\d+(\.\d+(e[-+]?\d+)?|e[-+]?\d+)\b|(?<=largest error )0\b")
 
 
-class Block(NamedTuple):
+class Step(NamedTuple):
     """Commands of a README, and what they are said to print."""
 
-    line: int
-    language: str
-    code: str
+    block: Block
     shown: str
 
 
-def blocks_of(page: Path) -> list[Block]:
-    text = page.read_text()
+def steps_of(page: Path) -> list[Step]:
+    found = blocks(page)
+    # The closing fence, an empty line, the opening fence.
+    texts = {block.line: block.code for block in found if block.language == "text"}
     return [
-        Block(
-            text[: found.start()].count("\n") + 1,
-            found["language"],
-            found["code"],
-            found["shown"] or "",
-        )
-        for found in BLOCK.finditer(text)
+        Step(block, texts.get(block.line + block.code.count("\n") + 3, ""))
+        for block in found
+        if block.language in ("sh", "python")
     ]
+
+
+def test_every_readme_shows_what_it_prints() -> None:
+    silent = {name for name in FOLDERS if not steps_of(EXAMPLES / name / "README.md")[0].shown}
+    assert silent == set()
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -56,12 +53,12 @@ def test_a_readme_says_what_happens(name: str, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(EXAMPLES)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "veracity").symlink_to(BINARY)
-    for block in blocks_of(EXAMPLES / name / "README.md"):
+    for block, shown in steps_of(EXAMPLES / name / "README.md"):
         printed = run(block, tmp_path)
-        if block.shown:
-            missing = first_missing(block.shown, printed)
+        if shown:
+            missing = first_missing(shown, printed)
             assert missing is None, f"line {block.line}: {missing!r} is not as in\n{printed}"
-        for page in re.findall(r"\S+/\w+\.html", block.shown):
+        for page in re.findall(r"\S+/\w+\.html", shown):
             assert (tmp_path / page).is_file()
 
 
@@ -128,8 +125,8 @@ def test_make_demo_is_the_command_of_the_readme() -> None:
         "python examples/gru_policy/demo.py --veracity target/debug/veracity --out demo-output"
     )
     assert command in (ROOT / "Makefile").read_text()
-    first = blocks_of(EXAMPLES / "gru_policy" / "README.md")[0]
-    assert first.code.strip() == command.replace("--veracity target/debug/veracity ", "")
+    first = steps_of(EXAMPLES / "gru_policy" / "README.md")[0]
+    assert first.block.code.strip() == command.replace("--veracity target/debug/veracity ", "")
     assert [line.split(":")[0] for line in first.shown.splitlines()[-2:]] == ["verdict", "report"]
 
 
