@@ -130,10 +130,10 @@ pub(super) fn by_float64(row: &Row, before: &Tensor, after: &Tensor, exact: &Ten
 
 /// Decides by what one rounding of the inputs does to what was there.
 pub(super) fn by_perturbation(row: &Row, before: &Tensor, moved: &Tensor) -> Outcome {
-    if (moved.dtype(), moved.shape()) != (before.dtype(), before.shape()) {
+    let swing = swing(before, moved);
+    if swing.is_nan() {
         return Outcome::Suspect;
     }
-    let swing = measured(before, moved).max_abs;
     if row.max_abs <= SENSITIVE * swing {
         return Outcome::Right;
     }
@@ -142,6 +142,12 @@ pub(super) fn by_perturbation(row: &Row, before: &Tensor, moved: &Tensor) -> Out
          {swing:.3e}",
         row.max_abs, row.scale
     ))
+}
+
+/// How far two values of the same type and shape are apart; not a number for others.
+pub(super) fn swing(before: &Tensor, moved: &Tensor) -> f64 {
+    let same = (moved.dtype(), moved.shape()) == (before.dtype(), before.shape());
+    if same { measured(before, moved).max_abs } else { f64::NAN }
 }
 
 fn measured(before: &Tensor, after: &Tensor) -> Measurement {
