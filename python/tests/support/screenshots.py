@@ -56,7 +56,7 @@ def _hover_point(page: Page) -> None:
 def _open_rewrite(page: Page) -> None:
     chosen = (
         "Array.from(document.querySelectorAll('#rewrite-list details'))"
-        ".filter((each) => each.querySelectorAll('svg.window').length === 2)[0]"
+        ".find((each) => each.querySelectorAll('svg.window').length === 2)"
     )
     page.evaluate(f"location.hash = {chosen}.id")
     page.wait_until("document.querySelector(location.hash || 'body').open")

@@ -22,4 +22,4 @@ pub use escape::escape;
 pub use graph::{Drawing, DrawnBox, DrawnLine, DrawnText};
 pub use picture::unproved;
 pub use proof::proof;
-pub use rewrites::{Rewritten, Windows, rewrites, rewritten_bundle};
+pub use rewrites::{Rewritten, Window, Windows, rewrites, rewritten_bundle};

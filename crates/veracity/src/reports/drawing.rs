@@ -131,6 +131,9 @@ fn text(label: &Label, left: i32, top: i32) -> DrawnText {
         x: label.x - left,
         y: label.y - top,
         at_end: label.align == Align::End,
+        is_centred: label.align == Align::Middle,
         is_title: label.weight == Weight::SemiBold,
+        is_quiet: label.is_quiet,
+        width: label.width,
     }
 }

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 
 use veracity_draw::layout;
-use veracity_report::html::{Drawing, Windows};
+use veracity_report::html::{Drawing, Window, Windows};
 use veracity_results::{
     NodeRecord, Pipeline, PipelineEdge, PipelineNode, PipelinePort, PortName, RewriteLog,
 };
+use veracity_transform::sides;
 
 use super::drawing::shown;
 
@@ -32,7 +33,8 @@ pub(super) fn windows(log: &RewriteLog) -> Windows {
     let mut found = Windows::default();
     let mut known: BTreeMap<Vec<Operator>, Option<usize>> = BTreeMap::new();
     for record in &log.records {
-        let is_plain = record.removed.len().max(record.added.len()) < 2;
+        let (before, after) = sides(record);
+        let is_plain = before.len().max(after.len()) < 2;
         let mut side = |nodes: &[NodeRecord]| {
             if is_plain || nodes.is_empty() || nodes.len() > MOST_NODES {
                 return None;
@@ -50,8 +52,8 @@ pub(super) fn windows(log: &RewriteLog) -> Windows {
             known.insert(outline, shape);
             shape
         };
-        let sides = (side(&record.removed), side(&record.added));
-        found.sides.push(sides);
+        let shapes = (side(&before), side(&after));
+        found.rewrites.push(Window { before, after, shapes });
     }
     found
 }

@@ -36,7 +36,7 @@ pub use facts::{Element, Fact, Facts};
 pub use found::{Declined, Found, Proposal};
 pub use log::{
     Elements, LogOptions, Recorded, elements_path, log_path, log_sha256, read_checked_log,
-    read_log, record,
+    read_log, record, sides,
 };
 pub use pass::{Parameter, Pass};
 pub use pipeline::Pipeline;

@@ -8,6 +8,7 @@
 mod elements;
 mod files;
 mod records;
+mod sides;
 
 use std::collections::HashMap;
 
@@ -27,6 +28,7 @@ use crate::{Parameter, Pass, Pipeline, Transformed};
 pub use elements::Elements;
 pub(crate) use elements::{GONE, ORIGINAL, RESULT};
 pub use files::{elements_path, log_path, read_checked_log, read_log};
+pub use sides::sides;
 
 /// What is written down.
 #[derive(Clone, Copy, Debug)]

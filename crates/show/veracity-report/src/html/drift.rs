@@ -8,7 +8,7 @@ use super::chart::{Frame, Point, Series, Style, chart};
 use super::escape::escape;
 use super::facts::{commands, facts};
 use super::shell::Shell;
-use super::table::{Cell, Column, Row, controls, table};
+use super::table::{Cell, Column, Row, controls, end, table};
 use super::tree::tree;
 use super::words::{class, number};
 use crate::drift::{cause_line, coverage_lines, shape, verdict, verdict_line};
@@ -121,7 +121,7 @@ fn title(row: &DriftRow) -> String {
         number(row.introduced.largest()),
         number(row.accumulated.largest())
     );
-    for text in [&row.module, &row.source] {
+    for text in [&row.module, end(&row.source)] {
         if !text.is_empty() {
             title += "; ";
             title += text;

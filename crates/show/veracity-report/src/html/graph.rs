@@ -54,8 +54,14 @@ pub struct DrawnText {
     pub y: i32,
     /// Whether `x` is where it ends.
     pub at_end: bool,
+    /// Whether `x` is its middle.
+    pub is_centred: bool,
     /// Whether it is the name of a node.
     pub is_title: bool,
+    /// Whether it is less important than others.
+    pub is_quiet: bool,
+    /// The width that there is for it, whatever the font; 0 when that is not known.
+    pub width: i32,
 }
 
 /// A value that goes from node to node.
@@ -69,6 +75,18 @@ pub struct DrawnLine {
     pub title: String,
     /// What is written on it.
     pub label: Option<DrawnText>,
+}
+
+/// Where the sign of a verdict stands in a box: before the name.
+const SIGN_X: i32 = 14;
+const SIGN_Y: i32 = 22;
+
+fn sign(verdict: Verdict) -> (&'static str, &'static str) {
+    match verdict {
+        Verdict::Proved => ("✓", "proved"),
+        Verdict::Disproved => ("✗", "disproved"),
+        Verdict::NotComparable => ("?", "not comparable"),
+    }
 }
 
 /// A drawing with its controls. `target` gives the id of what a node leads to.
@@ -125,19 +143,40 @@ fn write_box(html: &mut String, one: &DrawnBox, target: Option<String>) {
          width=\"{width}\" height=\"{height}\" rx=\"6\"/>"
     );
     for text in &one.texts {
-        write_text(html, text, if text.is_title { "title" } else { "port" });
+        let class = match text {
+            text if text.is_title => "title",
+            text if text.is_quiet => "fact",
+            _ => "port",
+        };
+        write_text(html, text, class);
+    }
+    // Colours alone tell not everybody.
+    if let Some((sign, name)) = one.verdict.map(sign) {
+        let (x, y) = (x + SIGN_X, y + SIGN_Y);
+        let _ = writeln!(
+            html,
+            "<text class=\"sign\" x=\"{x}\" y=\"{y}\">{sign}<title>{name}</title></text>"
+        );
     }
     html.push_str("</a>\n");
 }
 
 fn write_text(html: &mut String, text: &DrawnText, class: &str) {
     let DrawnText { x, y, .. } = text;
-    let anchor = if text.at_end { " text-anchor=\"end\"" } else { "" };
+    let anchor = match text {
+        text if text.at_end => " text-anchor=\"end\"",
+        text if text.is_centred => " text-anchor=\"middle\"",
+        _ => "",
+    };
+    let width = match text.width {
+        0 => String::new(),
+        width => format!(" textLength=\"{width}\" lengthAdjust=\"spacingAndGlyphs\""),
+    };
     // What was cut to fit says the rest to who points at it.
     let full = text.full.as_ref().map(|full| format!("<title>{}</title>", escape(full)));
     let _ = writeln!(
         html,
-        "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{}{}</text>",
+        "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}{width}>{}{}</text>",
         escape(&text.text),
         full.unwrap_or_default()
     );

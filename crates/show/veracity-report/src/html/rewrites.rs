@@ -7,7 +7,7 @@ mod window;
 
 use std::fmt::Write as _;
 
-use veracity_results::{Proof, RewriteChecks, RewriteLog, Verdict};
+use veracity_results::{NodeRecord, Proof, RewriteChecks, RewriteLog, Verdict};
 
 use super::escape::escape;
 use super::graph::Drawing;
@@ -35,8 +35,19 @@ pub struct Rewritten<'r> {
 pub struct Windows {
     /// The pictures.
     pub shapes: Vec<Drawing>,
-    /// For each rewrite its picture before and after, by number, where there is one.
-    pub sides: Vec<(Option<usize>, Option<usize>)>,
+    /// One for each rewrite.
+    pub rewrites: Vec<Window>,
+}
+
+/// What a rewrite replaced by what: nodes that went and came, and both forms of those that changed.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    /// The nodes before.
+    pub before: Vec<NodeRecord>,
+    /// The nodes after.
+    pub after: Vec<NodeRecord>,
+    /// The pictures of both, by number, where there is one.
+    pub shapes: (Option<usize>, Option<usize>),
 }
 
 /// A transformation as one HTML file.

@@ -148,7 +148,7 @@ fn write_cell(html: &mut String, cell: &Cell) {
 }
 
 /// The last two parts of a path.
-fn end(path: &str) -> &str {
+pub(super) fn end(path: &str) -> &str {
     let mut separators = path.rmatch_indices(['/', '\\']);
     separators.nth(1).map_or(path, |(at, _)| &path[at + 1..])
 }

@@ -1,7 +1,9 @@
 //! A transformation as a page.
 
-use veracity_report::html::{self, Drawing, DrawnBox, DrawnLine, DrawnText, Rewritten, Windows};
-use veracity_results::{RewriteChecks, RewriteLog};
+use veracity_report::html::{
+    self, Drawing, DrawnBox, DrawnLine, DrawnText, Rewritten, Window, Windows,
+};
+use veracity_results::{RewriteChecks, RewriteLog, RewriteRecord};
 
 use crate::proofs::clean;
 use crate::rewrites::{checks, log};
@@ -14,8 +16,17 @@ fn golden() -> RewriteLog {
     serde_json::from_str(text).unwrap()
 }
 
+/// What went and what came, without pictures.
+fn windows(log: &RewriteLog) -> Windows {
+    let window = |record: &RewriteRecord| {
+        let (before, after) = (record.removed.clone(), record.added.clone());
+        Window { before, after, shapes: (None, None) }
+    };
+    Windows { shapes: Vec::new(), rewrites: log.records.iter().map(window).collect() }
+}
+
 fn page(log: &RewriteLog, checks: Option<&RewriteChecks>) -> String {
-    html::rewrites(&Rewritten { name: "net.onnx", log, checks, windows: &Windows::default() })
+    html::rewrites(&Rewritten { name: "net.onnx", log, checks, windows: &windows(log) })
 }
 
 #[test]
@@ -93,9 +104,11 @@ fn rewrites_of_the_same_shape_share_a_picture() {
         boxes: vec![DrawnBox { texts: vec![text], ..DrawnBox::default() }],
         lines: vec![DrawnLine { points: vec![(0, 1), (2, 3)], ..DrawnLine::default() }],
     };
-    let windows = Windows { shapes: vec![shape], sides: vec![(Some(0), None), (Some(0), Some(0))] };
     let mut log = golden();
     log.records.push(log.records[0].clone());
+    let mut windows = Windows { shapes: vec![shape], ..windows(&log) };
+    windows.rewrites[0].shapes = (Some(0), None);
+    windows.rewrites[1].shapes = (Some(0), Some(0));
     let page =
         html::rewrites(&Rewritten { name: "net", log: &log, checks: None, windows: &windows });
     assert_eq!(page.matches("<symbol").count(), 1);
@@ -131,7 +144,7 @@ fn no_text_of_a_log_is_markup() {
         name: ATTACK,
         log: &log,
         checks: None,
-        windows: &Windows::default(),
+        windows: &windows(&log),
     });
     assert_eq!(page.matches("<script").count(), 1);
     assert!(!page.contains("alert('x')") && !page.contains('\u{202e}'));

@@ -47,8 +47,9 @@ fn write_rewrite(
     let (before, after) = (record.removed.len(), record.added.len());
     let what = match (before, after, record.changed.len()) {
         (0, 0, 0) => "values only".to_owned(),
-        (0, 0, changed) => format!("{} changed", count(changed, "node")),
-        _ => format!("{} became {after}", count(before, "node")),
+        (before, after, changed) => {
+            format!("{} became {}", count(before + changed, "node"), after + changed)
+        }
     };
     let _ = write!(
         html,
@@ -61,11 +62,12 @@ fn write_rewrite(
         place = escape(place(record)),
         reason = escape(&record.reason),
     );
-    let sides = of.windows.sides.get(index).copied().unwrap_or_default();
-    html.push_str("<div class=\"sides\">\n");
-    *html += &window::side("Before", &record.removed, sides.0, of.windows, prefix);
-    *html += &window::side("After", &record.added, sides.1, of.windows, prefix);
-    html.push_str("</div>\n");
+    if let Some(window) = of.windows.rewrites.get(index) {
+        html.push_str("<div class=\"sides\">\n");
+        *html += &window::side("Before", &window.before, window.shapes.0, of.windows, prefix);
+        *html += &window::side("After", &window.after, window.shapes.1, of.windows, prefix);
+        html.push_str("</div>\n");
+    }
     record.changed.iter().for_each(|node| write_changed(html, node));
     *html += &facts(&[&checked(check)[..], &provenance(record)[..]].concat());
     html.push_str("</details>\n");
