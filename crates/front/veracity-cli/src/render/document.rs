@@ -22,6 +22,8 @@ pub(crate) struct Document {
 #[derive(Debug)]
 enum Part {
     Title(String),
+    /// A heading where the title is that of something else.
+    Section(String),
     Heading(String),
     /// Text in a line of its own, with colours.
     Line(String),
@@ -34,6 +36,11 @@ impl Document {
     /// An answer with a title, for readers who do not see the command.
     pub(crate) fn new(title: impl Into<String>) -> Self {
         Self { parts: vec![Part::Title(title.into())] }
+    }
+
+    /// An answer below another one, which has the title.
+    pub(crate) fn below(title: impl Into<String>) -> Self {
+        Self { parts: vec![Part::Section(title.into())] }
     }
 
     /// The name of what follows.
@@ -67,7 +74,7 @@ impl Document {
         for part in &self.parts {
             match part {
                 // The command stands right above.
-                Part::Title(_) => {}
+                Part::Title(_) | Part::Section(_) => {}
                 Part::Heading(title) => {
                     text += &format!("\n{}\n", paint(style::HEADING, title));
                 }

@@ -34,7 +34,7 @@ pub(crate) fn write(check: &RobotCheck, map: Option<&str>, document: &mut Docume
         parts.push(format!("{differing} {verb}"));
     }
     if check.unchecked > 0 {
-        parts.push(format!("{} unchecked, as one side does not say it", check.unchecked));
+        parts.push(format!("{} unchecked (one side is silent)", check.unchecked));
     }
     document.line(format!("{}: {}", paint(color, word), parts.join(", ")));
     if let Some(map) = map {

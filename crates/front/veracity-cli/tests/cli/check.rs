@@ -45,6 +45,8 @@ fn a_bundle_that_does_not_is_shown_with_the_numbers() {
       first leaves the recorded episode at tick 3, in memory/action (output)
       memory/action (output) from tick 3: 2 of 27 outside, largest error 0.25,
         passes with atol 0.24750000000000003
+    error over time: ▁ is 0.25, █ is 0.25, · is none
+      memory/action  ···█
     scale: 4 samples, largest error 0
     advice: memory/action: the first sample passes and a later one fails: a value
         that changes may have been recorded as a constant; make it an input of the
@@ -254,6 +256,8 @@ fn a_baseline_fails_only_what_got_worse() {
       first leaves the recorded episode at tick 3, in memory/action (output)
       memory/action (output) from tick 3: 2 of 27 outside, largest error 0.25,
         passes with atol 0.24750000000000003
+    error over time: ▁ is 0.25, █ is 0.25, · is none
+      memory/action  ···█
     scale: 4 samples, largest error 0
     advice: memory/action: the first sample passes and a later one fails: a value
         that changes may have been recorded as a constant; make it an input of the

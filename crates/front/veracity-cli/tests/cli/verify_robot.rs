@@ -134,7 +134,7 @@ fn a_robot_that_agrees_is_said_to_with_what_was_not_compared() {
     policy/action  order      agrees     hip, knee, ankle       hip, knee, ankle
     policy/action  units      agrees     rad                    rad
 
-    the robot agrees: 8 compared, 1 unchecked, as one side does not say it
+    the robot agrees: 8 compared, 1 unchecked (one side is silent)
     ");
     let json = desk.run("verify walker --robot robot.yaml --format json").done().json();
     assert_eq!(json["robot"]["agrees"], true);
@@ -234,7 +234,7 @@ fn values_that_agree_only_in_another_order_give_a_map_where_there_are_no_names()
     policy/action  port       unchecked  output
     the pipeline   rate       agrees     50 Hz             50 Hz
 
-    the robot differs: 3 compared, 2 differ, 4 unchecked, as one side does not say it
+    the robot differs: 3 compared, 2 differ, 4 unchecked (one side is silent)
     2 orders written to map.yaml
     "#);
     let observed = OBSERVED.map(of_robot).concat();
@@ -323,6 +323,6 @@ fn metadata_speaks_for_a_bundle_that_says_nothing_and_for_a_robot() {
     policy/action  dtype      agrees     float32           float32
     policy/action  order      agrees     hip, knee, ankle  hip, knee, ankle
 
-    the robot differs: 7 compared, 1 differs, 1 unchecked, as one side does not say it
+    the robot differs: 7 compared, 1 differs, 1 unchecked (one side is silent)
     "#);
 }

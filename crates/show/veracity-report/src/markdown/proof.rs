@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use veracity_results::{
-    Coverage, Measurement, Part, PortProof, Proof, ProofRow, Tolerance, Verdict,
+    Coverage, Measurement, Origin, Part, PortProof, Proof, ProofRow, Tolerance, Verdict,
 };
 
 use super::{code, prose, table};
@@ -26,6 +26,10 @@ pub fn proof(proof: &Proof) -> String {
     );
     text += &rows(proof);
     text += &over_time(proof);
+    if proof.reference.origin == Origin::Runtime {
+        text += "- the recorded values are those of the bundle itself: this shows that runs repeat, \
+                 and nothing about the Python code\n";
+    }
     for advice in &proof.advice {
         let _ = writeln!(text, "- advice: {}", prose(advice));
     }

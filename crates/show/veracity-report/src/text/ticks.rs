@@ -23,6 +23,7 @@ pub(super) fn write(rollout: &RolloutProof, options: &TextOptions, page: &mut Pa
     let mut ports: Vec<&RolloutPort> =
         rollout.ports.iter().filter(|port| worst(port) > 0.0 && rollout.ticks > 1).collect();
     ports.sort_by(|left, right| worst(right).total_cmp(&worst(left)));
+    let mut ports = first_of_each_source(ports);
     ports.truncate(MOST_BARS);
     let name = ports.iter().map(|port| port.port.width()).max().unwrap_or(0).min(MAX_NAME);
     let columns = options.width.saturating_sub(name + 4).clamp(1, MAX_BAR);
@@ -34,4 +35,17 @@ pub(super) fn write(rollout: &RolloutProof, options: &TextOptions, page: &mut Pa
         let bar = spark.bar(&port.over_time.max_abs);
         page.row(&format!("  {}  {bar}", fitted(&port.port, name)));
     }
+}
+
+/// What several nodes read is shown once.
+fn first_of_each_source<'p>(ports: Vec<&'p RolloutPort>) -> Vec<&'p RolloutPort> {
+    let mut sources: Vec<&str> = Vec::new();
+    let mut first: Vec<&'p RolloutPort> = Vec::new();
+    for port in ports {
+        if !sources.contains(&port.source.as_str()) {
+            sources.push(&port.source);
+            first.push(port);
+        }
+    }
+    first
 }

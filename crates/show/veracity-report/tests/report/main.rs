@@ -9,6 +9,7 @@ mod html;
 mod html_proof;
 mod html_rewrites;
 mod junit;
+mod markdown;
 mod proofs;
 mod rewrites;
 mod text;

@@ -3,8 +3,8 @@
 use veracity_diag::{Diagnostic, codes};
 use veracity_report::{TextOptions, Tone, proof_text};
 use veracity_results::{
-    Measurement, NonFinite, Origin, Proof, Role, RolloutProof, SampleProof, Tolerance,
-    TolerancePolicy, Verdict,
+    ErrorOverTime, Measurement, NonFinite, Origin, Proof, Role, RolloutPort, RolloutProof,
+    SampleProof, Tolerance, TolerancePolicy, Verdict,
 };
 
 use crate::proofs::{
@@ -178,6 +178,9 @@ fn a_bundle_that_leaves_its_episode_names_tick_port_and_role() {
         with atol 0.0202518
       policy/action (output) from tick 3: 4 of 12 outside, largest error 0.0213,
         passes with atol 0.0202518
+    error over time: ▁ is 1.000e-7, █ is 0.0213, · is none
+      policy/action  ▁▁▁██
+      policy/h       ▁▁███
     policy: 5 samples, 8 fresh inputs, largest error 1.192e-7
     ran on: ort 1.24.2 (cpu); 1 thread; linux x86_64
     judged by: rtol 0.001, atol 1e-5
@@ -215,6 +218,9 @@ fn a_proof_with_everything_fits_a_screen() {
         with atol 0.0202518
       policy/action (output) from tick 2: 4 of 12 outside, largest error 0.0213,
         passes with atol 0.0202518
+    error over time: ▁ is 1.000e-7, █ is 0.0213, · is none
+      policy/action  ▁▁███
+      policy/h       ▁████
     encoder: 5 samples, 8 fresh inputs, largest error 1.192e-7
     vision: not comparable: no engine here runs pt2 models
     head/noise: unstable: the same inputs gave values that differ by up to 1.5e0
@@ -357,4 +363,34 @@ fn names_from_files_cannot_act_on_the_terminal() {
     let shown = text(&evil);
     assert!(!shown.chars().any(unsafe_left), "{shown:?}");
     assert!(shown.contains("enc\\u{a}oder"), "{shown}");
+}
+
+#[test]
+fn errors_over_time_are_bars_of_the_worst_sources() {
+    let over_time =
+        |errors: &[f64]| ErrorOverTime { first_tick: 0, ticks_each: 1, max_abs: errors.to_vec() };
+    let at = |name: &str, role, source: &str, errors: &[f64]| RolloutPort {
+        source: source.to_owned(),
+        over_time: over_time(errors),
+        ..rollout_port(name, role, None)
+    };
+    let ports = vec![
+        at("encoder/z", Role::Inner, "encoder/z", &[0.0, 1e-9, 1e-6, 1e-2]),
+        at("policy/z", Role::Edge, "encoder/z", &[0.0, 1e-9, 1e-6, 1e-2]),
+        at("policy/action", Role::Output, "policy/action", &[1e-9, 0.0, f64::NAN, 1e-6]),
+        at("policy/exact", Role::Output, "policy/exact", &[0.0; 4]),
+    ];
+    let shown =
+        text(&proof(vec![node("policy", vec![good_port("policy/action")])], rollout(ports)));
+    let bars: Vec<&str> = shown.lines().skip_while(|line| !line.contains("over time")).collect();
+    assert_eq!(
+        bars[..3],
+        [
+            "error over time: ▁ is 1.000e-9, █ is 0.01, · is none",
+            "  encoder/z      ·▁▄█",
+            "  policy/action  ▁·!▄",
+        ],
+        "{shown}"
+    );
+    assert!(!bars[3].contains("exact"), "{shown}");
 }

@@ -19,7 +19,7 @@ impl Document {
 
 fn part(part: &Part) -> String {
     match part {
-        Part::Title(_) | Part::Gap => String::new(),
+        Part::Title(_) | Part::Section(_) | Part::Gap => String::new(),
         Part::Heading(title) => format!("<h3>{}</h3>\n", escape(title)),
         Part::Line(line) => format!("<p>{}</p>\n", escape(strip_str(line).to_string().trim())),
         Part::Table(table, _) => rows(table),

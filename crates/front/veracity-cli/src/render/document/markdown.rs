@@ -20,7 +20,7 @@ impl Document {
 fn part(part: &Part) -> Option<String> {
     Some(match part {
         Part::Title(title) => format!("# {}\n", prose(title)),
-        Part::Heading(title) => format!("## {}\n", prose(title)),
+        Part::Section(title) | Part::Heading(title) => format!("## {}\n", prose(title)),
         Part::Line(line) => {
             let line = strip_str(line).to_string();
             format!("{}\n", prose(line.trim()))
