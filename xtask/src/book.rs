@@ -23,6 +23,8 @@ pub(crate) fn stage() -> Result<String, String> {
     let pages: BTreeSet<PathBuf> =
         targets(&summary).map(|target| beside(Path::new(SUMMARY), target)).collect();
     let mut files = pages.clone();
+    // Pictures may also be named in HTML, so everything in the folder that is no page goes along.
+    collect_files(Path::new("docs"), &mut files)?;
     for page in &pages {
         let text = read(&root().join(page))?;
         files.extend(targets(&text).map(|target| beside(page, target)));
@@ -45,7 +47,8 @@ pub(crate) fn check() -> Result<String, String> {
     let mut dead = Vec::new();
     let mut links = 0;
     for (page, text) in pages.iter().filter(|(page, _)| !page.starts_with("rust")) {
-        for target in attributes(text, "href").chain(attributes(text, "src")) {
+        let names = ["href", "src", "srcset"];
+        for target in names.into_iter().flat_map(|name| attributes(text, name)) {
             links += 1;
             if !leads_somewhere(&site, &pages, page, target) {
                 dead.push(format!("{}: {target}", page.display()));
@@ -57,6 +60,22 @@ pub(crate) fn check() -> Result<String, String> {
     } else {
         Err(format!("links that lead nowhere:\n{}", dead.join("\n")))
     }
+}
+
+/// Files of a folder that are no pages, by their places in the repository.
+fn collect_files(folder: &Path, files: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+    let entries = std::fs::read_dir(root().join(folder))
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| error.to_string())?;
+        let place = folder.join(entry.file_name());
+        if entry.path().is_dir() {
+            collect_files(&place, files)?;
+        } else if place.extension().is_none_or(|ending| ending != "md") {
+            files.insert(place);
+        }
+    }
+    Ok(())
 }
 
 fn root() -> PathBuf {

@@ -25,6 +25,7 @@ _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.M | re.S)
 _CODE = re.compile(r"`[^`\n]*`")
 _COMMAND = re.compile(r"(?<!import)(?<!from)(?:^|[ (`;&:])veracity ([a-z]+)\b([^\n;&#|]*)", re.M)
 _LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
+_HTML = re.compile(r"\b(?:href|src|srcset)=\"([^\"]+)\"")
 
 
 class Block(NamedTuple):
@@ -48,7 +49,8 @@ def blocks(page: Path) -> list[Block]:
 def links(page: Path) -> list[str]:
     """Return the targets of a page's links to this repository; those in code are none."""
     prose = _CODE.sub("", _FENCE.sub("", page.read_text()))
-    return [target for target in _LINK.findall(prose) if "://" not in target]
+    targets = [*_LINK.findall(prose), *_HTML.findall(prose)]
+    return [target for target in targets if "://" not in target]
 
 
 def anchors(page: Path) -> set[str]:
