@@ -150,6 +150,8 @@ fn response(answer: Answer) -> Response<std::io::Cursor<Vec<u8>>> {
     let mut response = Response::from_data(answer.body.into_bytes())
         .with_status_code(answer.status)
         .with_chunked_threshold(usize::MAX);
-    headers.into_iter().for_each(|header| response.add_header(header));
+    for header in headers {
+        response.add_header(header);
+    }
     response
 }

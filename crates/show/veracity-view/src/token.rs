@@ -12,7 +12,7 @@ pub(crate) fn token() -> Result<String> {
         let message = format!("the system gives no random numbers: {error}");
         Diagnostic::error(codes::VIEW_UNSERVED, message)
     })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 /// Whether two words are equal, in a time that does not tell where they differ.
