@@ -71,7 +71,7 @@ impl<W: Write> State<W> {
             return;
         }
         self.next = now + INTERVAL;
-        let elapsed = now - self.began;
+        let elapsed = now.saturating_sub(self.began);
         self.meter.note(elapsed, progress.done);
         let left = progress.total.and_then(|total| self.meter.left(total));
         let counts = (progress.done, progress.total);

@@ -3,6 +3,7 @@
 mod proof;
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 pub use proof::proof;
 
@@ -46,7 +47,7 @@ pub fn table(heads: &[(&str, bool)], rows: &[Vec<String>]) -> String {
     let rule = |is_number: bool| if is_number { "---:" } else { "---" };
     let mut text = line(heads.iter().map(|(title, _)| *title).collect());
     let rules: Vec<&str> = heads.iter().map(|(_, is_number)| rule(*is_number)).collect();
-    text += &format!("|{}|\n", rules.join("|"));
+    let _ = writeln!(text, "|{}|", rules.join("|"));
     text.extend(rows.iter().map(|row| line(row.iter().map(String::as_str).collect())));
     text
 }

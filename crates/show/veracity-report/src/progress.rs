@@ -30,7 +30,7 @@ impl Meter {
             *self = Self { elapsed, done, speed: 0.0 };
             return;
         }
-        let secs = (elapsed - self.elapsed).as_secs_f64();
+        let secs = elapsed.saturating_sub(self.elapsed).as_secs_f64();
         if secs <= 0.0 {
             self.done = done;
             return;

@@ -123,13 +123,13 @@ mod tests {
         let board = Board::new(content(&["a"]));
         assert_eq!(board.next(1, Duration::ZERO), None);
         std::thread::scope(|scope| {
-            let waits = || board.next(1, Duration::from_secs(60));
+            let waits = || board.next(1, Duration::from_mins(1));
             let waiting = scope.spawn(waits);
             board.put(content(&["b"]));
             assert_eq!(waiting.join().unwrap(), Some(vec![2, 2]));
         });
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| board.next(2, Duration::from_secs(60)));
+            let waiting = scope.spawn(|| board.next(2, Duration::from_mins(1)));
             board.close();
             assert_eq!(waiting.join().unwrap(), None);
         });

@@ -34,7 +34,7 @@ fn parts(server: &Server) -> (&str, &str) {
 
 fn ask(server: &Server, request: &str) -> Answer {
     let mut stream = TcpStream::connect(parts(server).0).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();

@@ -6,6 +6,8 @@
 mod html;
 mod markdown;
 
+use std::fmt::Write as _;
+
 use veracity::Diagnostic;
 
 use super::diagnostic;
@@ -76,7 +78,7 @@ impl Document {
                 // The command stands right above.
                 Part::Title(_) | Part::Section(_) => {}
                 Part::Heading(title) => {
-                    text += &format!("\n{}\n", paint(style::HEADING, title));
+                    let _ = writeln!(text, "\n{}", paint(style::HEADING, title));
                 }
                 Part::Line(line) => text += &wrapped(line, width),
                 Part::Table(table, indent) => text += &table.render(*indent, width),

@@ -33,7 +33,7 @@ impl View {
     /// The body of what stands at a path below the word.
     fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.host).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let Self { host, word, .. } = self;
         let request =
             format!("GET {word}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -47,7 +47,7 @@ impl View {
     fn next(&self, version: u64) -> Vec<u64> {
         let started = Instant::now();
         loop {
-            assert!(started.elapsed() < Duration::from_secs(60), "nothing changes");
+            assert!(started.elapsed() < Duration::from_mins(1), "nothing changes");
             let numbers = self.get(&format!("changes?since={version}"));
             if !numbers.is_empty() {
                 return numbers.split(' ').map(|number| number.parse().unwrap()).collect();
