@@ -38,6 +38,10 @@ impl Marks {
     }
 
     /// Whether a file that looks the same is the same.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "held against times of files; nothing shown depends on it"
+    )]
     pub(super) fn is_settled(&self) -> bool {
         let now = SystemTime::now();
         let is_old = |mark: &Mark| {
