@@ -324,6 +324,7 @@ def test_everybody_can_use_the_pages(
 def test_what_keeps_people_out_would_be_found(browser: Browser, pages: dict[str, Path]) -> None:
     """A field without a name, and text that can hardly be told from its ground."""
     with browser.page(pages["drift"]) as page:
+        page.evaluate("document.querySelector('input').placeholder = ''")
         page.evaluate(
             "document.querySelector('label').replaceWith(document.querySelector('input'));"
             "document.querySelector('input').removeAttribute('placeholder')"
