@@ -356,6 +356,7 @@ mod tests {
             (&["drift", "a", "--dim", "batch=-1"], "`batch=4`"),
             (&["drift", "a", "--budget", "-1"], "at least 0"),
             (&["drift", "a", "--inputs", "x", "--seed", "1"], "cannot be used with"),
+            (&["bisect", "a", "--tool", "t", "--repro", "d"], "cannot be used with"),
         ] {
             let error = Cli::try_parse_from([&["veracity"], arguments].concat()).unwrap_err();
             assert!(error.to_string().contains(part), "{arguments:?}: {error}");

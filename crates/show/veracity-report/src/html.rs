@@ -19,7 +19,7 @@ mod words;
 
 pub use drift::drift;
 pub use escape::escape;
-pub use graph::{Drawing, DrawnBox, DrawnLine, DrawnText};
+pub use graph::{Anchor, Drawing, DrawnBox, DrawnLine, DrawnText};
 pub use picture::unproved;
 pub use proof::proof;
 pub use rewrites::{Rewritten, Window, Windows, rewrites, rewritten_bundle};

@@ -4,7 +4,7 @@
 //! inputs and outputs, and what the roll-out saw at each port: which output feeds which input.
 
 use veracity_draw::{Align, Label, Layout, Weight, layout};
-use veracity_report::html::{Drawing, DrawnBox, DrawnLine, DrawnText};
+use veracity_report::html::{Anchor, Drawing, DrawnBox, DrawnLine, DrawnText};
 use veracity_results::{
     NodeProof, Pipeline, PipelineEdge, PipelineNode, PipelinePort, PortName, Proof, Role,
 };
@@ -130,8 +130,11 @@ fn text(label: &Label, left: i32, top: i32) -> DrawnText {
         full: label.full.clone(),
         x: label.x - left,
         y: label.y - top,
-        at_end: label.align == Align::End,
-        is_centred: label.align == Align::Middle,
+        anchor: match label.align {
+            Align::Start => Anchor::Start,
+            Align::Middle => Anchor::Middle,
+            Align::End => Anchor::End,
+        },
         is_title: label.weight == Weight::SemiBold,
         is_quiet: label.is_quiet,
         width: label.width,

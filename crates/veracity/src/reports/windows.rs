@@ -3,7 +3,7 @@
 //! They show operators and how these hang together, without names, so that rewrites of the same
 //! shape share a picture: a model with a thousand rewrites has a few dozen shapes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use veracity_draw::layout;
 use veracity_report::html::{Drawing, Window, Windows};
@@ -83,13 +83,10 @@ fn draw(outline: &[Operator]) -> Option<Drawing> {
     Some(drawing)
 }
 
-/// Values that come from outside or go there have no line; each would be a stub without a name.
+/// Values that come from outside or go there have no line and no row: each would be a stub without
+/// a name.
 fn pipeline(outline: &[Operator]) -> Pipeline {
     let name = |index: usize| format!("{} {}", index + 1, outline[index].name);
-    let ports = |side: &[usize]| -> Vec<PipelinePort> {
-        let port = |row: usize| PipelinePort { name: row.to_string(), ..PipelinePort::default() };
-        (0..side.len()).map(port).collect()
-    };
     let mut edges = Vec::new();
     for (index, reader) in outline.iter().enumerate() {
         for (row, value) in reader.inputs.iter().enumerate() {
@@ -101,12 +98,22 @@ fn pipeline(outline: &[Operator]) -> Pipeline {
             edges.extend(giver.map(|source| PipelineEdge { source, target, delay: 0 }));
         }
     }
-    let node = |(index, one): (usize, &Operator)| PipelineNode {
+    let ports = |node: &str, side: fn(&PipelineEdge) -> &PortName| -> Vec<PipelinePort> {
+        let rows: BTreeSet<&String> = edges
+            .iter()
+            .map(side)
+            .filter(|port| port.node == node)
+            .map(|port| &port.port)
+            .collect();
+        let port = |row: &String| PipelinePort { name: row.clone(), ..PipelinePort::default() };
+        rows.into_iter().map(port).collect()
+    };
+    let node = |index: usize| PipelineNode {
         name: name(index),
-        inputs: ports(&one.inputs),
-        outputs: ports(&one.outputs),
+        inputs: ports(&name(index), |edge| &edge.target),
+        outputs: ports(&name(index), |edge| &edge.source),
         ..PipelineNode::default()
     };
-    let nodes = outline.iter().enumerate().map(node).collect();
+    let nodes = (0..outline.len()).map(node).collect();
     Pipeline { nodes, edges, ..Pipeline::default() }
 }

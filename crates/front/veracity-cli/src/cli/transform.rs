@@ -120,7 +120,7 @@ pub(crate) struct BisectArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) names: Vec<String>,
     /// Write the fault alone, as models that show it
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["tool", "ort_level"])]
     pub(crate) repro: Option<PathBuf>,
     /// For people, for programs or for a page
     #[arg(long, value_enum, default_value_t)]

@@ -264,7 +264,7 @@ fn environment(report: &DriftReport) -> String {
 fn repeat(report: &DriftReport) -> String {
     if !report.command.is_empty() {
         let what = "<p>In the folder in which it was done:</p>\n";
-        return what.to_owned() + &commands(&[report.command.clone()]);
+        return what.to_owned() + &commands(std::slice::from_ref(&report.command));
     }
     let is_torch = report.reference.starts_with("torch") || report.reference.is_empty();
     let call = if is_torch {

@@ -41,6 +41,18 @@ pub struct DrawnBox {
     pub texts: Vec<DrawnText>,
 }
 
+/// What of a text is at its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Anchor {
+    /// Where it begins.
+    #[default]
+    Start,
+    /// Its middle.
+    Middle,
+    /// Where it ends.
+    End,
+}
+
 /// A text in one line.
 #[derive(Clone, Debug, Default)]
 pub struct DrawnText {
@@ -48,14 +60,12 @@ pub struct DrawnText {
     pub text: String,
     /// The whole, where that was cut.
     pub full: Option<String>,
-    /// Where it begins or, when it is `at_end`, ends.
+    /// Where it begins, ends or has its middle.
     pub x: i32,
     /// Base line.
     pub y: i32,
-    /// Whether `x` is where it ends.
-    pub at_end: bool,
-    /// Whether `x` is its middle.
-    pub is_centred: bool,
+    /// What of it is at `x`.
+    pub anchor: Anchor,
     /// Whether it is the name of a node.
     pub is_title: bool,
     /// Whether it is less important than others.
@@ -163,10 +173,10 @@ fn write_box(html: &mut String, one: &DrawnBox, target: Option<String>) {
 
 fn write_text(html: &mut String, text: &DrawnText, class: &str) {
     let DrawnText { x, y, .. } = text;
-    let anchor = match text {
-        text if text.at_end => " text-anchor=\"end\"",
-        text if text.is_centred => " text-anchor=\"middle\"",
-        _ => "",
+    let anchor = match text.anchor {
+        Anchor::Start => "",
+        Anchor::Middle => " text-anchor=\"middle\"",
+        Anchor::End => " text-anchor=\"end\"",
     };
     let width = match text.width {
         0 => String::new(),

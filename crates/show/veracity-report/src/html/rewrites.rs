@@ -124,7 +124,9 @@ fn answered(of: &Rewritten<'_>) -> (&'static str, String) {
 fn notes(of: &Rewritten<'_>) -> String {
     let limit = (!of.log.settled).then_some("a limit ended it: another run would find more");
     let notes = of.checks.into_iter().flat_map(|checks| checks.notes.iter().map(String::as_str));
-    let lines: String =
-        limit.into_iter().chain(notes).map(|note| format!("<li>{}</li>\n", escape(note))).collect();
+    let lines = limit.into_iter().chain(notes).fold(String::new(), |mut lines, note| {
+        let _ = writeln!(lines, "<li>{}</li>", escape(note));
+        lines
+    });
     if lines.is_empty() { lines } else { format!("<ul>\n{lines}</ul>\n") }
 }
