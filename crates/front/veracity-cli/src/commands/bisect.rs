@@ -32,7 +32,7 @@ fn search_passes(arguments: &BisectArgs, context: &Context) -> Result<Outcome, F
     let engines = engines(&arguments.what);
     let found = bisect_model(&original, &options, &engines, arguments.repro.as_deref())?;
     answer(arguments, context, found.as_ref(), |found: &Culprit, into| {
-        rendered::culprit(found, into)
+        rendered::culprit(found, into);
     })
 }
 
@@ -42,7 +42,7 @@ fn search_tool(arguments: &BisectArgs, tool: &Tool, context: &Context) -> Result
     let engines = engines(&arguments.what);
     let found = bisect_with_tool(&arguments.input, tool, &arguments.names, &check, &engines)?;
     answer(arguments, context, found.as_ref(), |found: &ToolCulprits, into| {
-        rendered::tool(found, into)
+        rendered::tool(found, into);
     })
 }
 

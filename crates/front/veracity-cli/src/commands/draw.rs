@@ -21,7 +21,9 @@ pub(super) fn execute(arguments: &DrawArgs, context: &Context) -> Result<Outcome
     let json = json!({ "schema_version": SCHEMA_VERSION, "files": files });
     context.give(arguments.format, &json, || {
         let mut document = Document::new(format!("Pictures: {}", arguments.bundle.display()));
-        files.iter().for_each(|file| document.line(printable(file)));
+        for file in &files {
+            document.line(printable(file));
+        }
         document
     })?;
     Ok(Outcome::Proved)

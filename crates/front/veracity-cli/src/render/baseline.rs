@@ -8,7 +8,9 @@ use super::style::{self, paint};
 /// Everything that is worse, and how much that is.
 pub(crate) fn document(worse: &[Diagnostic]) -> Document {
     let mut document = Document::below("Since the baseline");
-    worse.iter().for_each(|found| document.finding(found));
+    for found in worse {
+        document.finding(found);
+    }
     document.line(match worse.len() {
         0 => paint(style::GOOD, "nothing is worse than in the baseline"),
         worse => paint(style::ERROR, &format!("{worse} worse than in the baseline")),
