@@ -104,15 +104,18 @@ mod tests {
 
     use super::*;
 
+    /// What a terminal was sent.
+    type Sent = Rc<RefCell<Vec<u8>>>;
+
     /// A terminal that keeps what it was sent, and a clock that is set by hand.
-    fn line(width: usize) -> (Line<Kept>, Rc<RefCell<Vec<u8>>>, Rc<Cell<u64>>) {
+    fn line(width: usize) -> (Line<Kept>, Sent, Rc<Cell<u64>>) {
         let (kept, time) = (Rc::new(RefCell::new(Vec::new())), Rc::new(Cell::new(0)));
         let clock = Rc::clone(&time);
         let clock = Box::new(move || Duration::from_millis(clock.get()));
         (Line::with_clock(Kept(Rc::clone(&kept)), width, clock), kept, time)
     }
 
-    struct Kept(Rc<RefCell<Vec<u8>>>);
+    struct Kept(Sent);
 
     impl Write for Kept {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
