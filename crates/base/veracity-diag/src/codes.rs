@@ -252,13 +252,10 @@ codes! {
     1317 NOTHING_TRANSFORMED "a transformation changed nothing, so that nothing is shown about it";
     1330 PATCH_BREAKS_GRAPH "a rewrite would leave a graph that cannot run";
     1331 PASS_UNKNOWN "there is no pass of this name";
-    1332 PASS_PARAMETER "a parameter of a pass has an impossible value";
     1333 REWRITE_WRONG "a rewrite does not compute what it replaced";
     1334 REWRITE_UNCHECKED "a rewrite could not be checked";
-    1335 MODEL_UNSTABLE "a model disagrees with itself on the same inputs";
     1336 LOG_UNREADABLE "the file is not a log of rewrites that this version can read";
     1337 LOG_MISFIT "a log of rewrites is about another model";
-    1338 NOTHING_TO_REVERSE "a model carries nothing that leads back to its original";
     1339 BISECT_NOTHING "there is nothing to find: the models agree";
     1340 TOOL_FAILED "another optimiser could not be run";
     1341 FUNCTION_RECURSIVE "functions of a model call each other in a circle";

@@ -42,7 +42,7 @@ fn main() {
             .rewrites
             .iter()
             .flat_map(|check| &check.sets)
-            .map(|set| set.trim_end_matches(", a corner"))
+            .map(|set| set.trim_end_matches(" (corner)"))
             .collect();
         println!("  checked alone and as a whole {local:.3} s, as a whole {whole:.3} s");
         println!("  alone on {} sets: {sets:?}", sets.len());

@@ -157,7 +157,7 @@ fn a_corner_of_a_large_picture_shows_what_is_wrong_with_numbers() {
         let (_, checks) = checked(Rewriter { name: "fold", class: Class::ExactReal, find }, &model);
         let check = &checks.rewrites[0];
         assert_eq!(check.verdict, verdict, "{check:?}");
-        let corners = check.sets.iter().filter(|set| set.contains("a corner")).count();
+        let corners = check.sets.iter().filter(|set| set.contains("(corner)")).count();
         assert_eq!((check.sets[0].as_str(), corners), ("normal", 3), "{:?}", check.sets);
     }
 }

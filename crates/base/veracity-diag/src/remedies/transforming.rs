@@ -74,9 +74,6 @@ remedies! {
     PASS_UNKNOWN
         "`--passes` names a pass that does not exist.",
         "`veracity passes` lists them; the hint has the nearest.";
-    PASS_PARAMETER
-        "A parameter of a pass has a value that makes no sense.",
-        "Give a value within the range that the message names.";
     REWRITE_WRONG
         "Beside what it replaced, a rewrite gives other values than its class allows.",
         "By default it is taken back alone and the rest stays. `veracity bisect MODEL --repro \
@@ -85,20 +82,12 @@ remedies! {
         "The engine could not run the rewrite beside what it replaced, so that nothing is known \
          about it.",
         "Give inputs with `--inputs`, another engine, or leave the pass out.";
-    MODEL_UNSTABLE
-        "The original gives other values when it is run again on the same inputs, so that \
-         nobody can be blamed for a difference.",
-        "Give random operators a seed, or run with one thread.";
     LOG_UNREADABLE
         "The file is no log of rewrites, is damaged, or was written by a newer major version.",
         "Transform the original again.";
     LOG_MISFIT
         "The log beside the model is about another model, or the model was changed since.",
         "Bring the model and its log together again, or transform the original again.";
-    NOTHING_TO_REVERSE
-        "The model says nothing about an original: another tool made it, or it was written with \
-         `--no-log`.",
-        "Keep the original, or transform it again without `--no-log`.";
     BISECT_NOTHING
         "With every rewrite in, the outputs agree with the original's.",
         "There is nothing to find. A fault that the outputs do not show is looked for by \

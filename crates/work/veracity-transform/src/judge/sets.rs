@@ -87,7 +87,7 @@ impl Local<'_, '_> {
                 Some((name.clone(), Arc::new(like)))
             });
             let name = if is_corner {
-                format!("{}, a corner", kind.name())
+                format!("{} (corner)", kind.name())
             } else {
                 kind.name().to_owned()
             };
