@@ -8,6 +8,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use veracity_diag::Result;
+use veracity_diag::progress::Stage;
 use veracity_onnx::Graph;
 use veracity_results::{RewriteCheck, Verdict};
 
@@ -53,6 +54,8 @@ impl Deferred {
 
     /// What is found about each rewrite; `None` unless all are right.
     pub(super) fn settle(mut self, checker: &mut Checker<'_>) -> Option<Vec<RewriteCheck>> {
+        let mut stage = Stage::new("checks of rewrites", self.waiting.len());
+        stage.advance(0);
         let original = checker.original.clone();
         self.names.retain(|name| original.has_value(name));
         checker.store.fill(&mut checker.bench, &original, &self.names);
@@ -68,6 +71,7 @@ impl Deferred {
                 now.into_iter().map(|one| (one.window, one.rewrite)).unzip();
             let rewrites: Vec<&Rewrite> = rewrites.iter().collect();
             let checks = Local::new(checker, &original).check_windows(&windows, &rewrites);
+            stage.advance(checks.len());
             if checks.iter().any(|check| check.verdict != Verdict::Proved) {
                 return None;
             }
