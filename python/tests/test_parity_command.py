@@ -225,6 +225,9 @@ class _Result:
         self.asked: dict[str, Any] = {}
         self.worse = worse
 
+    def remember_command(self, command: str) -> None:
+        self.asked["command"] = command
+
     def to_html(self, path: Path) -> None:
         self.asked["html"] = path
 
@@ -255,6 +258,7 @@ def test_other_files_are_asked_of_the_result(
     options = ("--html=a.html", "--report-base=base", "--baseline=old.json", "--format=md")
     code, out, err = run(capsys, "zoo:lstm", *options)
     assert (code, out) == (expected, "# A page\n") and err == "".join(f"{w}\n" for w in worse)
+    assert result.asked.pop("command") == "veracity parity zoo:lstm"
     asked = {"html": Path("a.html"), "reports": Path("base"), "baseline": "old.json"}
     assert result.asked == asked
 

@@ -118,7 +118,9 @@ def _command(given: argparse.Namespace) -> str:
     parser, words = _parser(), ["veracity", "parity"]
     for action in parser._actions:
         value = getattr(given, action.dest, None)
-        if action.dest in _ANSWERS or not action.option_strings or value == action.default:
+        if action.dest in _ANSWERS or not action.option_strings:
+            continue
+        if value is None or value == action.default:
             continue
         if value is True:
             words.append(action.option_strings[0])
