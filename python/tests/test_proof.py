@@ -764,3 +764,24 @@ def test_large_outputs_take_little_more_memory_than_the_model(wrong: bool, tmp_p
     assert done.returncode == 0, done.stderr
     output = 20_000_000 * 4 / 2**20
     assert float(done.stdout.split()[-1]) < output + 50
+
+
+def test_what_tracing_refuses_is_not_proved_by_the_samples_that_were_kept(tmp_path: Path) -> None:
+    """The sixth pass differs, and five are kept: all samples agree, and the export is wrong."""
+    gain = 1.0
+    with veracity.session("late", save_path=tmp_path):
+        for step in range(6):
+            gain = 3.0 if step == 5 else gain
+            x = annotate.input_tensors("scale", {"x": torch.randn(2)})
+            annotate.output_tensors("scale", {"y": x * gain}, export_with="jit")
+    with pytest.raises(veracity.VeracityError) as refused:
+        veracity.compile_graph()
+    assert refused.value.diagnostics[0].code == "VER0912"
+    bundle = tmp_path / "late"
+    proof = json.loads((bundle / "proof.json").read_text())
+    assert proof["verdict"] == "disproved" and proof["coverage"]["disproved"] >= 1
+    assert "VER0912" in (bundle / "report.html").read_text()
+    again = veracity.check(bundle)
+    assert again.verdict == "disproved" and "VER0912" in str(again)
+    with pytest.raises(veracity.VeracityError, match="disproved"):
+        veracity.InferenceManager(bundle, require_proof=True)

@@ -108,6 +108,19 @@ class _Outcome:
             if verdict != "proved" and name in has_model
         ]
 
+    def off(self) -> list[str]:
+        """Return the nodes of `failed` whose samples show it; of others tracing knows why."""
+        if self.proof is None:
+            return []
+        agree = {
+            node["node"]
+            for node in self.proof.data["nodes"]
+            if node["ports"]
+            and all(s["verdict"] == "proved" for port in node["ports"] for s in port["samples"])
+        }
+        known = {name for name, drawn in self.fresh.items() if drawn.wrong} & agree
+        return [name for name in self.failed() if name not in known]
+
     def results(self) -> dict[str, bool]:
         """Return the verdicts of the recorded nodes; generated ones only when they are wrong."""
         failed = self.failed()
@@ -256,11 +269,27 @@ def _check(outcome: _Outcome, asked: Asked, log: ExportLog, *, fresh_inputs: boo
             drawn = Fresh(note="not tried: compile_graph(fresh_inputs=False)")
         if random:
             drawn.unstable = drawn.unstable or fresh.drawn_once(node)
+        drawn.wrong = None if generated else _wrong_while_recording(node, outcome)
         outcome.fresh[node.name] = drawn
         frozen = drawn.finding(node)
         outcome.found += [] if frozen is None else [frozen]
         prover.prove(one, one.exported, drawn, program, recorded=not generated)
     outcome.prover = prover
+
+
+def _wrong_while_recording(node: Node, outcome: _Outcome) -> str | None:
+    """Return the first error that tracing found about a node, or about no node in particular."""
+    names = [other.name for other in outcome.recording.nodes]
+    for found in outcome.recording.diagnostics:
+        if found.severity != "error":
+            continue
+        about = [
+            name for name in names if f"'{name}'" in found.message or f"`{name}`" in found.message
+        ]
+        if not about or node.name in about:
+            place = "/".join(Path(found.location.partition(" (")[0]).parts[-2:])
+            return f"{found.code} at {place}: {found.message}"
+    return None
 
 
 def _draws_random_numbers(node: Node, found: list[Diagnostic]) -> bool:
@@ -472,7 +501,7 @@ def _summary(outcome: _Outcome, log: ExportLog) -> str:
 
 def _refuse_wrong(outcome: _Outcome) -> None:
     errors = [found for found in outcome.found if found.severity == "error"]
-    failed = outcome.failed()
+    failed = outcome.off()
     if failed:
         hints = dict.fromkeys(hint for found in errors for hint in found.hints)
         message = f"model validation failed for {len(failed)} node(s): {failed}"

@@ -100,6 +100,7 @@ def samples_metadata(made: list[Made], seed: int, fresh: dict[str, Fresh]) -> di
         "seed": str(seed),
         "fresh_notes": as_json(dict(sorted(notes.items()))),
         "unstable": as_json({name: one.unstable for name, one in fresh.items() if one.unstable}),
+        "wrong": as_json({name: one.wrong for name, one in fresh.items() if one.wrong}),
         "ticks": as_json(ticks),
         "sources": as_json(sources(made)),
     }

@@ -72,12 +72,15 @@ class Fresh:
         note: Why there are none, or fewer, or none from the code.
         unstable: How the code disagrees with itself, if it does: then nothing is held against the
             model, and nothing is proved either.
+        wrong: What tracing found that the export cannot do, if it did: the samples that were kept
+            may agree all the same.
     """
 
     samples: list[Sample] = field(default_factory=list)
     frozen: str | None = None
     note: str | None = None
     unstable: str | None = None
+    wrong: str | None = None
 
     def finding(self, node: Node) -> Diagnostic | None:
         """Return the finding for what froze."""

@@ -90,6 +90,9 @@ class Prover:
             self.builder.fresh_note(node.name, "; ".join(filter(None, notes)))
         if fresh.unstable is not None:
             self.builder.unrepeatable(node.name, fresh.unstable)
+        if fresh.wrong is not None:
+            hint = "mend the code, and export it again"
+            self._refuse(node, "VER1115", fresh.wrong, hint, disproved=True)
         samples = [
             _Labelled(one, False, n) for n, one in enumerate(node.samples if recorded else ())
         ]
@@ -267,6 +270,8 @@ def findings(proof: dict[str, Any], nodes: list[Node]) -> list[Diagnostic]:
     for node in proof["nodes"]:
         location = places.get(node["node"], "")
         for reason in node.get("reasons", ()):
+            if reason["code"] == "VER1115":
+                continue  # tracing has told it
             message = f"{node['node']}: {reason['message']}"
             hints = tuple(reason.get("hints", ()))
             found.append(Diagnostic(reason["code"], reason["severity"], message, location, hints))
@@ -300,6 +305,8 @@ def _of_port(port: dict[str, Any], location: str) -> list[Diagnostic]:
     if port["verdict"] != "disproved":
         return []
     failed = [sample for sample in port["samples"] if sample["verdict"] == "disproved"]
+    if not failed:
+        return []
     later = port["samples"][0]["verdict"] == "proved" and failed[0]["label"].startswith("sample")
     found = []
     for sample in failed:

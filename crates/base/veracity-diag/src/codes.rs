@@ -214,6 +214,7 @@ codes! {
     1112 TOLERANCE_PORT_UNKNOWN "a tolerance is for a port that is not an output of the bundle";
     1113 AUTO_TOLERANCE_UNKNOWN "the bundle carries no derived tolerances";
     1114 BASELINE_WORSE "something is worse than in the baseline";
+    1115 RECORDED_WRONG "while recording, the code did what its export cannot do";
 
     1201 REPRO_FOLDER_TAKEN "the folder for a repro holds something else";
     1202 REPRO_UNREADABLE "a folder is not a repro that this version can read";

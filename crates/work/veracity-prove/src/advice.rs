@@ -34,6 +34,9 @@ fn advise_on_port(node: &NodeProof, port: &PortProof, found: &mut Vec<String>) {
     let name = &port.port;
     let failing: Vec<&SampleProof> =
         port.samples.iter().filter(|sample| sample.verdict == Verdict::Disproved).collect();
+    if failing.is_empty() {
+        return;
+    }
     let is_fresh = |sample: &&&SampleProof| sample.label.starts_with("fresh");
     let only_fresh = failing.iter().all(|sample| is_fresh(&sample));
     let first_passes = port.samples.first().is_some_and(|one| one.verdict == Verdict::Proved);

@@ -278,12 +278,15 @@ fn can_merge(total: &SampleProof, entry: &SampleProof) -> bool {
 /// The verdict of a node and its ports. A node is as good as its worst port; one without any is
 /// what was said about it.
 pub(crate) fn sum_up_node(node: &mut NodeProof) {
+    // What the samples show is then not all that the code did.
+    let recorded_wrong = node.reasons.iter().any(|reason| reason.code == codes::RECORDED_WRONG);
     for port in &mut node.ports {
         let beyond = |reason: &Diagnostic| {
             reason.code == codes::UNSTABLE && format_port(&reason.place) == port.port
         };
         let worst = port.samples.iter().map(|sample| sample.verdict).max();
         port.verdict = match worst {
+            _ if recorded_wrong => Verdict::Disproved,
             Some(_) if node.reasons.iter().any(beyond) => Verdict::NotComparable,
             Some(worst) => worst,
             None => Verdict::NotComparable,

@@ -44,6 +44,11 @@ pub fn prove_nodes(
         if let Some(why) = samples.unstable(&node.name) {
             builder.unrepeatable(&node.name, why);
         }
+        if let Some(why) = samples.wrong(&node.name) {
+            let reason = Diagnostic::error(codes::RECORDED_WRONG, why)
+                .hint("mend the code, and export it again");
+            builder.refuse_node(&node.name, Verdict::Disproved, reason);
+        }
         if Kind::ALL.iter().all(|kind| samples.count(&node.name, *kind) == 0) {
             let message = format!("node {:?} has no samples", node.name);
             let reason = Diagnostic::error(codes::SAMPLES_MISSING, message)

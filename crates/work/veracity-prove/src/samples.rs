@@ -52,6 +52,7 @@ pub struct Samples {
     sets: BTreeMap<(String, Kind), Set>,
     fresh_notes: BTreeMap<String, String>,
     unstable: BTreeMap<String, String>,
+    wrong: BTreeMap<String, String>,
     ticks: BTreeMap<String, Vec<usize>>,
 }
 
@@ -101,6 +102,7 @@ impl Samples {
             },
             fresh_notes: json(text("fresh_notes")),
             unstable: json(text("unstable")),
+            wrong: json(text("wrong")),
             ticks: json(text("ticks")),
             ..Self::default()
         })
@@ -114,6 +116,11 @@ impl Samples {
     /// Why a node has no fresh samples, or few.
     pub fn fresh_note(&self, node: &str) -> Option<&str> {
         self.fresh_notes.get(node).map(String::as_str)
+    }
+
+    /// What the code of a node did while it was recorded that its export cannot do, if it did.
+    pub fn wrong(&self, node: &str) -> Option<&str> {
+        self.wrong.get(node).map(String::as_str)
     }
 
     /// How the code of a node disagreed with itself, if it did.

@@ -70,6 +70,12 @@ pub fn require(bundle: &Bundle) -> Result<()> {
             "export it from the Python code with Veracity, which records what the code computes"
                 .to_owned()
         }
+        Standing::Negative(Verdict::Disproved) => {
+            format!(
+                "`veracity check {}` says why; mend it and export again",
+                bundle.root().display()
+            )
+        }
         _ => format!("`veracity check {} --save` proves it again", bundle.root().display()),
     };
     let (code, message) = match standing {

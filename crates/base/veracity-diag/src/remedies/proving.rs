@@ -58,6 +58,11 @@ remedies! {
          the tolerance.",
         "`veracity diff BASELINE PROOF` lists it. If it is meant, save the new proof as the \
          baseline.";
+    RECORDED_WRONG
+        "Exporting was refused for a reason that stands in the message with its own code, and the \
+         bundle is there to be looked at. Its samples may agree all the same: they are not all that \
+         the code did.",
+        "Mend what the message names, and export again.";
 
     REPRO_FOLDER_TAKEN
         "The folder holds something else than a repro, and would be overwritten.",
