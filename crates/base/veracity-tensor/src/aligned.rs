@@ -5,19 +5,34 @@ use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+use memmap2::MmapMut;
+
 /// Start address of every buffer is a multiple of this: a cache line, and the width of an AVX-512
 /// register, so that no vector load is split.
 const ALIGNMENT: usize = 64;
 
-/// Heap memory that starts on a cache line.
-///
-/// Asking the allocator for aligned zeros makes it write them. Plain zeros it gets from the system,
-/// which makes them when they are first touched: so a little more is asked for than is used.
+/// From this size on memory comes from the system in pieces of this size, where it has them. It
+/// hands out 100 MB in a third of the time that it takes for small pages.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Memory that starts on a cache line.
 pub struct AlignedBytes {
     start: NonNull<u8>,
     len: usize,
-    /// Bytes of the allocation before the start.
-    skipped: usize,
+    _memory: Memory,
+}
+
+/// What holds the bytes, and gives them back.
+enum Memory {
+    None,
+    /// Only held.
+    Mapped {
+        _pages: MmapMut,
+    },
+    /// Only held.
+    Heap {
+        _block: Block,
+    },
 }
 
 // SAFETY: the memory is owned, and only reached through `&self` and `&mut self`.
@@ -46,25 +61,34 @@ impl AlignedBytes {
 
     fn allocated(len: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> Self {
         if len == 0 {
-            return Self { start: Self::dangling(), len, skipped: 0 };
+            return Self { start: Self::dangling(), len, _memory: Memory::None };
         }
-        let layout = Self::layout(len);
-        let Some(first) = NonNull::new(allocate(layout)) else { handle_alloc_error(layout) };
-        let skipped = first.align_offset(ALIGNMENT);
+        if let Some(mapped) = Some(len).filter(|len| *len >= HUGE_PAGE).and_then(Self::mapped) {
+            return mapped;
+        }
+        let block = Block::new(len, allocate);
+        let skipped = block.first.align_offset(ALIGNMENT);
         // SAFETY: less than `ALIGNMENT` bytes are skipped, and as many more were asked for.
-        let start = unsafe { first.add(skipped) };
-        Self { start, len, skipped }
+        let start = unsafe { block.first.add(skipped) };
+        Self { start, len, _memory: Memory::Heap { _block: block } }
+    }
+
+    /// Memory straight from the system, all zero; `None` when it has none.
+    fn mapped(len: usize) -> Option<Self> {
+        let mut pages = MmapMut::map_anon(len.checked_add(HUGE_PAGE)?).ok()?;
+        // A system without huge pages gives small ones.
+        #[cfg(target_os = "linux")]
+        let _ = pages.advise(memmap2::Advice::HugePage);
+        let first = NonNull::new(pages.as_mut_ptr())?;
+        // SAFETY: less than `HUGE_PAGE` bytes are skipped, and as many more were asked for.
+        let start = unsafe { first.add(first.align_offset(HUGE_PAGE)) };
+        Some(Self { start, len, _memory: Memory::Mapped { _pages: pages } })
     }
 
     /// Address of the first byte, for engines that keep it. Valid until the value is dropped,
     /// even if the value itself moves.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()
-    }
-
-    fn layout(len: usize) -> Layout {
-        let room = len.checked_add(ALIGNMENT).and_then(|room| Layout::array::<u8>(room).ok());
-        room.expect("a tensor is at most isize::MAX bytes")
     }
 
     fn dangling() -> NonNull<u8> {
@@ -76,12 +100,28 @@ impl AlignedBytes {
 #[repr(align(64))]
 struct CacheLine;
 
-impl Drop for AlignedBytes {
+/// Heap memory with room for an aligned start.
+///
+/// Asking the allocator for aligned zeros makes it write them. Plain zeros it gets from the system,
+/// which makes them when they are first touched: so a little more is asked for than is used.
+struct Block {
+    first: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Block {
+    fn new(len: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> Self {
+        let room = len.checked_add(ALIGNMENT).and_then(|room| Layout::array::<u8>(room).ok());
+        let layout = room.expect("a tensor is at most isize::MAX bytes");
+        let Some(first) = NonNull::new(allocate(layout)) else { handle_alloc_error(layout) };
+        Self { first, layout }
+    }
+}
+
+impl Drop for Block {
     fn drop(&mut self) {
-        if self.len > 0 {
-            // SAFETY: allocated in `allocated` with this very layout, that many bytes before.
-            unsafe { dealloc(self.start.sub(self.skipped).as_ptr(), Self::layout(self.len)) }
-        }
+        // SAFETY: allocated in `new` with this very layout.
+        unsafe { dealloc(self.first.as_ptr(), self.layout) }
     }
 }
 
@@ -98,6 +138,12 @@ impl DerefMut for AlignedBytes {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, and `&mut self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl AsRef<[u8]> for AlignedBytes {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 
@@ -118,5 +164,24 @@ impl Eq for AlignedBytes {}
 impl std::fmt::Debug for AlignedBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "AlignedBytes({} bytes)", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_every_size_is_zero_aligned_and_writable_to_its_end() {
+        for len in [0, 1, 63, 4096, HUGE_PAGE - 1, HUGE_PAGE, HUGE_PAGE + 1, 3 * HUGE_PAGE - 1] {
+            let mut bytes = AlignedBytes::zeroed(len);
+            assert_eq!(bytes.len(), len);
+            assert_eq!(bytes.as_ptr().align_offset(ALIGNMENT), 0, "{len}");
+            assert!(bytes.iter().all(|byte| *byte == 0), "{len}");
+            bytes.fill(7);
+            let copy = bytes.clone();
+            drop(bytes);
+            assert!(copy.len() == len && copy.iter().all(|byte| *byte == 7), "{len}");
+        }
     }
 }

@@ -8,12 +8,14 @@
 
 mod adverse;
 mod checker;
+mod columns;
 mod comparer;
 mod constants;
 mod crop;
 mod deferred;
 mod inputs;
 mod local;
+mod merged;
 mod moving;
 mod options;
 mod random;

@@ -33,13 +33,18 @@ impl Weight {
 
     /// A constant that takes over row-major, little-endian bytes. `None` when they do not fill the
     /// shape.
-    pub fn from_raw(dtype: DType, dims: &[usize], bytes: Vec<u8>) -> Option<Self> {
+    pub fn from_raw(
+        dtype: DType,
+        dims: &[usize],
+        bytes: impl AsRef<[u8]> + Send + 'static,
+    ) -> Option<Self> {
+        let bytes = Bytes::from_owner(bytes);
         let shape = veracity_tensor::Shape::new(dims)?;
         if shape.elements().checked_mul(dtype.size()) != Some(bytes.len()) {
             return None;
         }
         let dims = dims.iter().map(|dim| dim.cast_signed() as i64).collect();
-        let (data_type, raw_data) = (Some(to_onnx(dtype)), Some(Bytes::from(bytes)));
+        let (data_type, raw_data) = (Some(to_onnx(dtype)), Some(bytes));
         Some(Self(TensorProto { dims, data_type, raw_data, ..TensorProto::default() }))
     }
 

@@ -1,6 +1,7 @@
 //! Copies elements from where strides say.
 
 use veracity_onnx::Weight;
+use veracity_tensor::AlignedBytes;
 
 use super::operand::{Operand, shape};
 
@@ -47,11 +48,11 @@ pub(super) fn copied(
     dims: &[usize],
     strides: &[isize],
     offset: usize,
-) -> Result<Vec<u8>, String> {
-    let mut result = vec![0_u8; shape(dims)?.elements() * source.dtype.size()];
+) -> Result<AlignedBytes, String> {
+    let mut result = AlignedBytes::zeroed(shape(dims)?.elements() * source.dtype.size());
     let axes = merged(dims, strides);
     if !dims.contains(&0) {
-        let (from, to) = (source.bytes(), result.as_mut_slice());
+        let (from, to) = (source.bytes(), &mut result[..]);
         let done = match source.dtype.size() {
             1 => copy::<1>(from, to, &axes, offset),
             2 => copy::<2>(from, to, &axes, offset),

@@ -58,7 +58,7 @@ impl Deferred {
         stage.advance(0);
         let original = checker.original.clone();
         self.names.retain(|name| original.has_value(name));
-        checker.store.fill(&mut checker.bench, &original, &self.names);
+        checker.store.fill(&mut checker.bench, &original, Some(&self.names));
         let mut found: Vec<(usize, RewriteCheck)> = Vec::new();
         let last = self.waiting.iter().map(|one| one.turn).max().unwrap_or(0);
         let mut waiting: Vec<(usize, Waiting)> = self.waiting.into_iter().enumerate().collect();

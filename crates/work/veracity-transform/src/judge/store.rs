@@ -1,7 +1,7 @@
 //! Values that the model really has, for each set of inputs.
 //!
-//! The original is run once for each set, with all of its values as outputs, when the first of them
-//! is needed; beside the first set it is run again, to see whether it agrees with itself. Values
+//! The original is loaded once and run for each set, with the values that are needed as outputs, when
+//! the first of them is; for the first set it is run again, to see whether it agrees with itself. Values
 //! keep their names through rewrites; those that a rewrite made come from the run that checked it.
 //! Where all values together would take too much memory, only those that are needed are computed.
 
@@ -20,6 +20,8 @@ use crate::Facts;
 /// Values for each set of inputs.
 pub(crate) struct Store {
     sets: Vec<Held>,
+    /// Sets that only the whole is run on: the original is asked for its answers, too.
+    others: Vec<Held>,
     /// Whether all values together take too much memory.
     is_tight: bool,
     /// Outputs of the original that differ when it is run again, once that was tried.
@@ -45,9 +47,12 @@ impl Store {
             problem: None,
             filled: None,
         };
-        let sets: Vec<Held> = given.iter().filter(|one| one.is_local).map(held).collect();
+        let (local, others): (Vec<&Given>, Vec<&Given>) =
+            given.iter().partition(|given| given.is_local);
+        let sets: Vec<Held> = local.into_iter().map(held).collect();
+        let others = others.into_iter().map(held).collect();
         let is_tight = size_of_all(graph).saturating_mul(sets.len()) > memory;
-        Self { sets, is_tight, unstable: None }
+        Self { sets, others, is_tight, unstable: None }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -85,37 +90,74 @@ impl Store {
         graph: &Graph,
         names: &BTreeSet<String>,
     ) {
-        for set in &mut self.sets {
-            if set.lacking(names).is_empty() {
-                continue;
-            }
+        let is_open = |set: &Held| set.filled.is_none() && !set.lacking(names).is_empty();
+        if !self.is_tight && self.sets.iter().any(is_open) {
+            self.fill(bench, original, None);
+        }
+        for set in self.sets.iter_mut().filter(|set| !set.lacking(names).is_empty()) {
             if self.is_tight {
                 // What is computed stays only as long as it is used.
                 set.values.retain(|name, _| names.contains(name) || graph.is_input(name));
-            } else if set.filled.is_none() {
-                let again = set.fill(bench, original, None, self.unstable.is_none());
-                self.unstable = self.unstable.take().or(again);
             }
             set.fetch(bench, graph, names);
         }
     }
 
-    /// Computes these values of the original, for all that will be asked.
+    /// Runs the original for some values, or for all that constants do not settle, and for its
+    /// outputs; for those once more, as what differs from itself cannot be blamed on a rewrite.
+    /// Loaded once: an engine may draw the same random numbers whenever it starts.
     pub(crate) fn fill(
         &mut self,
         bench: &mut Bench<'_>,
         original: &Graph,
-        names: &BTreeSet<String>,
+        names: Option<&BTreeSet<String>>,
     ) {
-        for set in &mut self.sets {
-            let again = set.fill(bench, original, Some(names), self.unstable.is_none());
-            self.unstable = self.unstable.take().or(again);
+        let side = Side::whole(original);
+        let declared: Vec<String> =
+            original.declared_outputs().into_iter().map(|output| output.name).collect();
+        let made: BTreeSet<&str> = side.made().collect();
+        let outputs: Vec<&str> =
+            declared.iter().map(String::as_str).filter(|name| made.contains(name)).collect();
+        let wanted: Vec<Vec<&str>> = self
+            .sets
+            .iter()
+            .map(|set| {
+                let mut all: BTreeSet<&str> = match names {
+                    Some(names) => {
+                        made.iter().copied().filter(|name| names.contains(*name)).collect()
+                    }
+                    None => side.made_from(&set.values).into_iter().collect(),
+                };
+                all.extend(&outputs);
+                all.into_iter().collect()
+            })
+            .chain(self.others.iter().map(|_| outputs.clone()))
+            .collect();
+        let all = || self.sets.iter().chain(&self.others);
+        let again = all().next().filter(|_| self.unstable.is_none());
+        let mut runs: Vec<(&[&str], &Values)> =
+            wanted.iter().zip(all()).map(|(wanted, set)| (&wanted[..], &set.values)).collect();
+        runs.extend(again.map(|set| (&outputs[..], &set.values)));
+        let mut found = bench.run_each(original, &side, &runs);
+        let again = if found.len() > wanted.len() { found.pop() } else { None };
+        for ((set, wanted), found) in
+            self.sets.iter_mut().chain(&mut self.others).zip(&wanted).zip(found)
+        {
+            set.filled = Some(set.take(wanted, found));
+        }
+        if let (Some(Ok(again)), Some(first)) = (again, self.sets.iter().chain(&self.others).next())
+        {
+            let differs = outputs.iter().zip(&again).filter(|(name, again)| {
+                first.values.get(**name).is_none_or(|once| !same_bits(once, again))
+            });
+            self.unstable = Some(differs.map(|(name, _)| (*name).to_owned()).collect());
         }
     }
 
     /// What the original answered to a set of inputs, when all of its values are known.
     pub(crate) fn answers(&self, set: &str, outputs: &[String]) -> Option<Vec<Arc<Tensor>>> {
-        let held = self.sets.iter().find(|held| held.name == set && held.filled == Some(true))?;
+        let mut all = self.sets.iter().chain(&self.others);
+        let held = all.find(|held| held.name == set && held.filled == Some(true))?;
         outputs.iter().map(|name| held.values.get(name).cloned()).collect()
     }
 
@@ -130,43 +172,6 @@ impl Held {
         let lacks =
             |name: &&String| !self.values.contains_key(*name) && !self.missing.contains(*name);
         names.iter().filter(lacks).map(String::as_str).collect()
-    }
-
-    /// Runs the original for some values, or for all that constants do not settle, and then once more for its outputs when they are to be
-    /// compared: loaded once, as an engine may draw the same random numbers whenever it starts.
-    /// Gives the outputs that differ.
-    fn fill(
-        &mut self,
-        bench: &mut Bench<'_>,
-        original: &Graph,
-        names: Option<&BTreeSet<String>>,
-        twice: bool,
-    ) -> Option<BTreeSet<String>> {
-        let side = Side::whole(original);
-        let declared: Vec<String> =
-            original.declared_outputs().into_iter().map(|output| output.name).collect();
-        let made: HashSet<&str> = side.made().collect();
-        let outputs: Vec<&str> =
-            declared.iter().map(String::as_str).filter(|name| made.contains(name)).collect();
-        let mut all = match names {
-            Some(names) => made.iter().copied().filter(|name| names.contains(*name)).collect(),
-            None => side.made_from(&self.values),
-        };
-        all.extend(&outputs);
-        let all: Vec<&str> = all.into_iter().collect();
-        let mut runs: Vec<(&[&str], &Values)> = vec![(&all, &self.values)];
-        if twice {
-            runs.push((&outputs, &self.values));
-        }
-        let mut found = bench.run_each(original, &side, &runs).into_iter();
-        let first = found.next();
-        self.filled = Some(matches!(first, Some(Ok(_))));
-        self.take(&all, first?);
-        let again = found.next()?.ok()?;
-        let differs = outputs.iter().zip(&again).filter(|(name, again)| {
-            self.values.get(**name).is_none_or(|once| !same_bits(once, again))
-        });
-        Some(differs.map(|(name, _)| (*name).to_owned()).collect())
     }
 
     /// Computes what is lacking in the graph as it is now.

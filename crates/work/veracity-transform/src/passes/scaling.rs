@@ -6,7 +6,7 @@
 
 use half::{bf16, f16};
 use veracity_onnx::Weight;
-use veracity_tensor::DType;
+use veracity_tensor::{AlignedBytes, DType};
 
 use super::real::Real;
 
@@ -78,8 +78,12 @@ fn vector<R: Real>(elements: &[f64]) -> Result<Vec<u8>, String> {
 const LARGE_BYTES: usize = 1 << 20;
 const MOST_THREADS: usize = 4;
 
-fn every_block<R: Real>(bytes: &[u8], layout: Layout, factors: &[f64]) -> Result<Vec<u8>, String> {
-    let mut scaled = vec![0_u8; bytes.len()];
+fn every_block<R: Real>(
+    bytes: &[u8],
+    layout: Layout,
+    factors: &[f64],
+) -> Result<AlignedBytes, String> {
+    let mut scaled = AlignedBytes::zeroed(bytes.len());
     if bytes.is_empty() {
         return Ok(scaled);
     }
