@@ -115,24 +115,11 @@ impl Store {
         let side = Side::whole(original);
         let declared: Vec<String> =
             original.declared_outputs().into_iter().map(|output| output.name).collect();
-        let made: BTreeSet<&str> = side.made().collect();
         let outputs: Vec<&str> =
-            declared.iter().map(String::as_str).filter(|name| made.contains(name)).collect();
-        let wanted: Vec<Vec<&str>> = self
-            .sets
-            .iter()
-            .map(|set| {
-                let mut all: BTreeSet<&str> = match names {
-                    Some(names) => {
-                        made.iter().copied().filter(|name| names.contains(*name)).collect()
-                    }
-                    None => side.made_from(&set.values).into_iter().collect(),
-                };
-                all.extend(&outputs);
-                all.into_iter().collect()
-            })
-            .chain(self.others.iter().map(|_| outputs.clone()))
-            .collect();
+            declared.iter().map(String::as_str).filter(|name| side.makes(name)).collect();
+        let local = self.sets.iter().map(|set| set.wanted(&side, names, &outputs));
+        let wanted: Vec<Vec<&str>> =
+            local.chain(self.others.iter().map(|_| outputs.clone())).collect();
         let all = || self.sets.iter().chain(&self.others);
         let again = all().next().filter(|_| self.unstable.is_none());
         let mut runs: Vec<(&[&str], &Values)> =
@@ -168,6 +155,21 @@ impl Store {
 }
 
 impl Held {
+    /// What the original is asked for: some of what it makes or all of it, and its outputs.
+    fn wanted<'n>(
+        &self,
+        side: &'n Side,
+        names: Option<&BTreeSet<String>>,
+        outputs: &[&'n str],
+    ) -> Vec<&'n str> {
+        let mut all: BTreeSet<&str> = match names {
+            Some(names) => side.made().filter(|name| names.contains(*name)).collect(),
+            None => side.made_from(&self.values),
+        };
+        all.extend(outputs);
+        all.into_iter().collect()
+    }
+
     fn lacking<'n>(&self, names: &'n BTreeSet<String>) -> Vec<&'n str> {
         let lacks =
             |name: &&String| !self.values.contains_key(*name) && !self.missing.contains(*name);
