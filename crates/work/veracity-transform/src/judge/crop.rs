@@ -11,7 +11,7 @@ use super::run::Values;
 use super::window::{Side, Window};
 
 /// Places of a picture along an axis that are left: more than most kernels cover.
-const LEFT: usize = 12;
+const LEFT: usize = 8;
 
 /// Operators that treat each place alike, whatever the size of the picture.
 const ALIKE: [&str; 21] = [
