@@ -10,6 +10,7 @@ mod drift;
 mod drift_groups;
 mod measurement;
 mod model_diff;
+mod noticed;
 mod number;
 mod over_time;
 mod pipeline;

@@ -39,6 +39,10 @@ pub struct Proof {
     /// The bundle as it is shown; absent in proofs of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<Pipeline>,
+    /// What tracing noticed while the values were recorded. Its errors stand against their nodes,
+    /// too; warnings change no verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Diagnostic>,
     /// What to look at next, chosen by what was seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<String>,
@@ -181,6 +185,9 @@ pub struct NodeProof {
     pub verdict: Verdict,
     /// Recorded samples that were tried.
     pub samples: usize,
+    /// Passes that were seen while recording, of which `samples` were kept; absent when unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<usize>,
     /// Fresh inputs that were tried.
     pub fresh: usize,
     /// Its outputs, in the order of the model.

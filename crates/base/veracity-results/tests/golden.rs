@@ -61,3 +61,23 @@ fn fields_that_a_later_version_adds_do_not_disturb() {
     value["rollout"]["seconds"] = json!(1.5);
     assert!(serde_json::from_value::<Proof>(value).is_ok());
 }
+
+#[test]
+fn what_tracing_noticed_is_read_without_a_loss_and_fits_the_schema() {
+    let mut value = PROOFS.first();
+    value["nodes"][0]["passes"] = json!(6);
+    value["findings"] = json!([{
+        "code": "VER0911",
+        "severity": "warning",
+        "message": "a value left for Python",
+        "place": {"file": "me/walk.py", "line": 7, "node": "policy"},
+        "hints": ["keep it a tensor"],
+    }]);
+    let proof: Proof = serde_json::from_value(value.clone()).unwrap();
+    assert_eq!(proof.warnings(), 1);
+    assert_eq!(serde_json::to_value(&proof).unwrap(), value);
+    let schema: serde_json::Value = serde_json::from_str(PROOFS.schema).unwrap();
+    assert_eq!(schema::problems(&schema, &value), Vec::<String>::new());
+    value["findings"][0]["severity"] = json!("fatal");
+    assert_ne!(schema::problems(&schema, &value), Vec::<String>::new());
+}

@@ -2,9 +2,11 @@
 //!
 //! What is proved takes a line a node. What is disproved is shown with everything that helps to find
 //! out why, for the worst few; the rest is listed, and the rest of that counted. The last line
-//! always has the form `N proved, M disproved, K not comparable (why; why)`.
+//! always has the form `N proved, M disproved, K not comparable (why; why)`, and ends with the number
+//! of warnings where there are any.
 
 mod failure;
+mod noticed;
 pub(crate) mod page;
 mod summary;
 mod ticks;
@@ -13,6 +15,7 @@ use veracity_diag::codes;
 use veracity_results::{NodeProof, Origin, Part, Proof, ProofRow, RolloutProof, Verdict};
 
 use crate::plain::{count, number};
+pub(crate) use noticed::line_of;
 use page::Page;
 pub use page::{TextOptions, Tone};
 pub(crate) use summary::why_unknown;
@@ -34,6 +37,7 @@ pub fn proof_text(proof: &Proof, options: &TextOptions) -> String {
         ticks::write(&proof.rollout, options, &mut page);
     }
     write_unknown(proof, options, &mut page);
+    noticed::write(proof, options, &mut page);
     write_remarks(proof, &mut page);
     for advice in &proof.advice {
         page.item("advice", Tone::Heading, advice);
@@ -102,11 +106,18 @@ fn write_proved_nodes(proof: &Proof, options: &TextOptions, page: &mut Page<'_>)
             0 => String::new(),
             fresh => format!(", {}", count(fresh, "fresh input")),
         };
-        let samples = count(node.samples, "sample");
-        let rest = format!("{samples}{fresh}, largest error {}", number(error));
+        let rest = format!("{}{fresh}, largest error {}", samples_of(node), number(error));
         page.headed(&format!("{}:", node.node), Tone::Heading, &rest);
     }
     page.more(nodes.len(), options.most, "proved nodes");
+}
+
+/// How many samples a node was tried on, and of how many passes when there were more.
+pub(crate) fn samples_of(node: &NodeProof) -> String {
+    match node.passes_kept() {
+        Some((kept, seen)) => format!("{kept} of {seen} recorded passes"),
+        None => count(node.samples, "sample"),
+    }
 }
 
 /// What nothing is known about, and what disagrees with itself.

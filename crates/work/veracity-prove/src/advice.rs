@@ -1,22 +1,47 @@
 //! What to look at next, chosen by what was seen.
 
-use veracity_diag::codes;
+use veracity_diag::{Code, codes};
 use veracity_results::{Measurement, NodeProof, PortProof, Proof, Role, SampleProof, Verdict};
 
 /// A tolerance this many times larger would pass: worth saying.
 const NEARLY: f64 = 10.0;
+
+/// What tracing calls the reason why a node is right on its first pass and wrong later.
+const FROZEN: [Code; 6] = [
+    codes::FROZEN_VALUE,
+    codes::MISSED_INPUT,
+    codes::UNMARKED_USE,
+    codes::BORN_UNSEEN,
+    codes::RANDOM_VALUE,
+    codes::PASS_DIFFERS,
+];
 
 /// What to look at next. Empty when nothing is wrong.
 pub(crate) fn advice(proof: &Proof) -> Vec<String> {
     let mut found = Vec::new();
     for node in &proof.nodes {
         advise_on_node(node, &mut found);
-        for port in node.ports.iter().filter(|port| port.verdict == Verdict::Disproved) {
+        let is_wrong = |port: &&PortProof| port.verdict == Verdict::Disproved;
+        // Where the cause is told, what follows from the numbers would only be guessed beside it.
+        let is_open = |port: &&PortProof| !is_explained(proof, node, port);
+        for port in node.ports.iter().filter(is_wrong).filter(is_open) {
             advise_on_port(node, port, &mut found);
         }
     }
     advise_on_rollout(proof, &mut found);
     found
+}
+
+/// Whether tracing saw why an output is wrong. What makes later passes differ from the first cannot
+/// be why the first one is wrong; a constant that changed afterwards can.
+fn is_explained(proof: &Proof, node: &NodeProof, port: &PortProof) -> bool {
+    let found = |codes: &[Code]| proof.findings_of(&node.node).any(|one| codes.contains(&one.code));
+    let refused = node.reasons.iter().any(|reason| reason.code == codes::RECORDED_WRONG);
+    found(&[codes::CONSTANT_CHANGED]) || (first_passes(port) && (refused || found(&FROZEN)))
+}
+
+fn first_passes(port: &PortProof) -> bool {
+    port.samples.first().is_some_and(|one| one.verdict == Verdict::Proved)
 }
 
 fn advise_on_node(node: &NodeProof, found: &mut Vec<String>) {
@@ -39,14 +64,13 @@ fn advise_on_port(node: &NodeProof, port: &PortProof, found: &mut Vec<String>) {
     }
     let is_fresh = |sample: &&&SampleProof| sample.label.starts_with("fresh");
     let only_fresh = failing.iter().all(|sample| is_fresh(&sample));
-    let first_passes = port.samples.first().is_some_and(|one| one.verdict == Verdict::Proved);
     if only_fresh && node.samples > 0 {
         found.push(format!(
             "{name}: every recorded sample passes and fresh inputs do not: a branch or a value \
              was frozen while recording, or the exporter changed what happens outside of the \
              recorded range"
         ));
-    } else if first_passes {
+    } else if first_passes(port) {
         found.push(format!(
             "{name}: the first sample passes and a later one fails: a value that changes may have \
              been recorded as a constant; make it an input of the node"

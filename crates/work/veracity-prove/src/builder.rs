@@ -54,12 +54,19 @@ pub struct Builder {
     nodes: Vec<NodeProof>,
     inputs: Inputs,
     rollout: RolloutProof,
+    findings: Vec<Diagnostic>,
 }
 
 impl Builder {
     /// Judges by this policy.
     pub fn new(policy: TolerancePolicy) -> Self {
-        Self { policy, nodes: Vec::new(), inputs: Inputs::default(), rollout: not_rolled_out() }
+        Self {
+            policy,
+            nodes: Vec::new(),
+            inputs: Inputs::default(),
+            rollout: not_rolled_out(),
+            findings: Vec::new(),
+        }
     }
 
     /// What counts as equal.
@@ -79,6 +86,7 @@ impl Builder {
             node: node.to_owned(),
             verdict: Verdict::NotComparable,
             samples: 0,
+            passes: None,
             fresh: 0,
             ports: outputs.into_iter().map(port).collect(),
             reasons: Vec::new(),
@@ -180,6 +188,19 @@ impl Builder {
         self.node_mut(node).fresh_note = Some(reason.into());
     }
 
+    /// Says how many passes of a node were seen while recording, kept or not.
+    ///
+    /// # Panics
+    /// When the node was not declared.
+    pub fn passes(&mut self, node: &str, seen: usize) {
+        self.node_mut(node).passes = Some(seen);
+    }
+
+    /// Adds what tracing noticed.
+    pub fn noticed(&mut self, findings: impl IntoIterator<Item = Diagnostic>) {
+        self.findings.extend(findings);
+    }
+
     /// Adds what running the whole bundle said.
     pub fn rollout(&mut self, rollout: RolloutProof) {
         self.rollout = rollout;
@@ -208,6 +229,7 @@ impl Builder {
             rollout: self.rollout,
             inputs: self.inputs.finish(),
             pipeline: None,
+            findings: self.findings,
             advice: Vec::new(),
         };
         sum_up(&mut proof);

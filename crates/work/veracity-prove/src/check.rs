@@ -51,6 +51,7 @@ pub fn check(
     let policy = policy(bundle, &options.tolerance)?;
     let samples = Samples::read(bundle)?;
     let mut builder = Builder::new(policy.clone());
+    builder.noticed(samples.findings().iter().cloned());
     let sessions = prove_nodes(bundle, &samples, engines, &options.session, &mut builder);
     let run_options = RunOptions::new().with_session(options.session.clone());
     builder.rollout(roll_out(bundle, &samples, engines, &run_options, &policy));

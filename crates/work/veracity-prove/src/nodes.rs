@@ -41,6 +41,9 @@ pub fn prove_nodes(
         if let Some(note) = samples.fresh_note(&node.name) {
             builder.fresh_note(&node.name, note);
         }
+        if let Some(seen) = samples.passes(&node.name) {
+            builder.passes(&node.name, seen);
+        }
         if let Some(why) = samples.unstable(&node.name) {
             builder.unrepeatable(&node.name, why);
         }

@@ -54,6 +54,8 @@ pub struct Samples {
     unstable: BTreeMap<String, String>,
     wrong: BTreeMap<String, String>,
     ticks: BTreeMap<String, Vec<usize>>,
+    passes: BTreeMap<String, usize>,
+    findings: Vec<Diagnostic>,
 }
 
 impl Samples {
@@ -104,6 +106,8 @@ impl Samples {
             unstable: json(text("unstable")),
             wrong: json(text("wrong")),
             ticks: json(text("ticks")),
+            passes: json(text("passes")),
+            findings: json(text("findings")),
             ..Self::default()
         })
     }
@@ -126,6 +130,16 @@ impl Samples {
     /// How the code of a node disagreed with itself, if it did.
     pub fn unstable(&self, node: &str) -> Option<&str> {
         self.unstable.get(node).map(String::as_str)
+    }
+
+    /// How many passes of a node were seen while recording, kept or not, where that is known.
+    pub fn passes(&self, node: &str) -> Option<usize> {
+        self.passes.get(node).copied()
+    }
+
+    /// What tracing noticed.
+    pub fn findings(&self) -> &[Diagnostic] {
+        &self.findings
     }
 
     /// The tick of each recorded sample of a node; samples are ticks unless the file says

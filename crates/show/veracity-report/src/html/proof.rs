@@ -2,6 +2,7 @@
 
 mod checks;
 mod nodes;
+mod noticed;
 mod repeat;
 mod spread;
 mod time;
@@ -32,6 +33,7 @@ pub(super) fn page(proof: &Proof, drawing: Option<&Drawing>) -> Shell {
     let drawn = drawing.map_or_else(String::new, |drawing| graph(drawing, place));
     page.section("pipeline", "Pipeline", &drawn);
     page.section("findings", "Not proved", &findings(proof));
+    page.section("noticed", "What tracing noticed", &noticed::noticed(proof));
     page.section("checks", "Ports", &checks::checks(proof));
     page.section("spread", "Spread of errors", &spread::spread(proof));
     page.section("time", "Error over time", &time::over_time(proof));
@@ -45,7 +47,7 @@ fn head(proof: &Proof) -> String {
     let mut html = format!(
         "<p class=\"verdict {}\">{}.</p>\n",
         class(proof.verdict),
-        escape(&verdict_line(proof))
+        escape(&sentence(proof))
     );
     if proof.reference.origin == Origin::Runtime {
         html += "<p>The recorded values are those of the bundle itself: this shows that runs repeat, \
@@ -57,7 +59,15 @@ fn head(proof: &Proof) -> String {
     html
 }
 
-/// The answer and how much it covers, as a sentence without a full stop.
+/// The answer, and that tracing noticed something, as a sentence without a full stop.
+fn sentence(proof: &Proof) -> String {
+    match proof.warnings() {
+        0 => verdict_line(proof),
+        warnings => format!("{}; {}", verdict_line(proof), count(warnings, "warning")),
+    }
+}
+
+/// The answer and how much it covers.
 fn verdict_line(proof: &Proof) -> String {
     let Coverage { proved, disproved, not_comparable } = proof.coverage;
     let all = proved + disproved + not_comparable;
@@ -72,6 +82,10 @@ fn verdict_line(proof: &Proof) -> String {
         Some(_) => format!("and {} of the whole", count(proof.rollout.ticks, "tick")),
         None => "without a run of the whole over time".to_owned(),
     };
+    let passes = match proof.passes_kept() {
+        Some((kept, seen)) => format!(": {kept} of {seen} recorded passes were kept"),
+        None => String::new(),
+    };
     let rest = |amount: usize, what: &str| match amount {
         0 => String::new(),
         _ => format!(", {amount} {what}"),
@@ -79,7 +93,7 @@ fn verdict_line(proof: &Proof) -> String {
     match proof.verdict {
         Verdict::Proved => format!(
             "Proved: all {checks} of {nodes} {ticks} are within their tolerance of {against}, on the \
-             inputs that were tried"
+             inputs that were tried{passes}"
         ),
         Verdict::Disproved => format!(
             "Disproved: {disproved} of {checks} failed{}{}",

@@ -10,7 +10,7 @@ use veracity_results::{
 use super::{code, prose, table};
 use crate::drift::verdict;
 use crate::plain::{count, exact, number};
-use crate::text::why_unknown;
+use crate::text::{line_of, why_unknown};
 
 /// Rows of the table; the worst come first.
 const MOST_ROWS: usize = 50;
@@ -19,13 +19,18 @@ const MOST_ROWS: usize = 50;
 pub fn proof(proof: &Proof) -> String {
     let Coverage { proved, disproved, not_comparable } = proof.coverage;
     let mut text = format!("# Proof: {}\n\n", prose(&proof.subject.bundle));
+    let warnings = match proof.warnings() {
+        0 => String::new(),
+        warnings => format!(", {}", count(warnings, "warning")),
+    };
     let _ = writeln!(
         text,
-        "**{}**: {proved} proved, {disproved} disproved, {not_comparable} not comparable\n",
+        "**{}**: {proved} proved, {disproved} disproved, {not_comparable} not comparable{warnings}\n",
         verdict(proof.verdict)
     );
     text += &rows(proof);
     text += &over_time(proof);
+    text += &recording(proof);
     if proof.reference.origin == Origin::Runtime {
         text += "- the recorded values are those of the bundle itself: this shows that runs repeat, \
                  and nothing about the Python code\n";
@@ -36,6 +41,29 @@ pub fn proof(proof: &Proof) -> String {
     for session in &proof.environment.sessions {
         let engine = format!("{} {} ({})", session.engine, session.engine_version, session.device);
         let _ = writeln!(text, "- {} ran on {}", code(&session.node), prose(&engine));
+    }
+    text
+}
+
+/// Passes that were not kept, and what tracing noticed.
+fn recording(proof: &Proof) -> String {
+    let mut text = String::new();
+    for node in &proof.nodes {
+        if let Some((kept, seen)) = node.passes_kept() {
+            let _ = writeln!(
+                text,
+                "- {}: {kept} of {seen} recorded passes were kept",
+                code(&node.node)
+            );
+        }
+    }
+    for found in proof.untold_findings() {
+        let place = match line_of(found) {
+            place if place.is_empty() => place,
+            place => format!(" at {}", code(&place)),
+        };
+        let (severity, found_code, message) = (found.severity, found.code, prose(&found.message));
+        let _ = writeln!(text, "- {severity} {found_code}{place}: {message}");
     }
     text
 }

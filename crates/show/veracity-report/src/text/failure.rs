@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 
+use veracity_diag::codes;
 use veracity_results::{
-    Measurement, NonFinite, Origin, Part, PortProof, Proof, ProofRow, Role, RolloutPort,
+    Measurement, NodeProof, NonFinite, Origin, Part, PortProof, Proof, ProofRow, Role, RolloutPort,
     RolloutProof, SampleProof, Verdict,
 };
 
@@ -89,8 +90,11 @@ fn failing_samples(port: &PortProof) -> impl Iterator<Item = &SampleProof> {
 /// One failing row in full.
 pub(super) fn write_block(proof: &Proof, row: &ProofRow<'_>, page: &mut Page<'_>) {
     match row.part {
-        Part::Port(_, port) => match worst_sample(port) {
-            Some(sample) => write_sample(proof, port, sample, page),
+        Part::Port(node, port) => match worst_sample(port) {
+            Some(sample) => {
+                write_sample(proof, port, sample, page);
+                write_cause(node, page);
+            }
             None => write_whole(row, page),
         },
         _ => write_whole(row, page),
@@ -110,6 +114,12 @@ fn write_whole(row: &ProofRow<'_>, page: &mut Page<'_>) {
         page.line(2, &reason.message);
         reason.hints.iter().for_each(|hint| page.fact("hint", hint));
     }
+}
+
+/// What the code did while it was recorded that its export cannot do.
+fn write_cause(node: &NodeProof, page: &mut Page<'_>) {
+    let causes = node.reasons.iter().filter(|reason| reason.code == codes::RECORDED_WRONG);
+    causes.for_each(|reason| page.fact("cause", &reason.message));
 }
 
 fn write_line(row: &ProofRow<'_>, page: &mut Page<'_>) {

@@ -68,7 +68,8 @@ pub(super) fn part(value: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// `N proved, M disproved, K not comparable (why; why)`.
+/// `N proved, M disproved, K not comparable (why; why), W warnings`; the last only where there are
+/// some.
 fn answer(proof: &Proof) -> Vec<(Option<Tone>, String)> {
     let Coverage { proved, disproved, not_comparable } = proof.coverage;
     let tone = |amount: usize, tone| (amount > 0).then_some(tone);
@@ -82,6 +83,10 @@ fn answer(proof: &Proof) -> Vec<(Option<Tone>, String)> {
     let why = why(proof);
     if !why.is_empty() {
         parts.push((None, format!(" ({})", why.join("; "))));
+    }
+    if proof.warnings() > 0 {
+        parts.push((None, ", ".to_owned()));
+        parts.push((Some(Tone::Doubt), count(proof.warnings(), "warning")));
     }
     parts
 }

@@ -5,7 +5,7 @@ use veracity_report::html::{self, Drawing, DrawnBox, DrawnLine, DrawnText};
 use veracity_results::{ErrorOverTime, Origin, Percentiles, Tolerance, Verdict};
 
 use crate::proofs::{
-    bad_port, clean, close, everything, far, good_port, node, proof, rollout, rollout_port,
+    bad_port, clean, close, everything, far, good_port, node, noticed, proof, rollout, rollout_port,
 };
 
 const ATTACK: &str = "\"><script>alert('x')</script>\u{202e}";
@@ -47,6 +47,29 @@ fn the_answer_and_its_coverage_stand_at_the_top_in_one_sentence() {
             &page[page.find("<h1").unwrap()..][..400]
         );
     }
+}
+
+#[test]
+fn what_tracing_noticed_has_a_section_and_stands_at_its_node() {
+    let page = page(&noticed());
+    for expected in [
+        "on the inputs that were tried: 5 of 6 recorded passes were kept; 2 warnings.</p>",
+        "<h2>What tracing noticed</h2>",
+        "<code>VER0911</code>",
+        "<code>me/walk.py:12</code>",
+        "keep it a tensor",
+        "5 of 6 recorded passes, 8 fresh inputs</span>",
+        "<p><span class=\"not_comparable\">warning VER0911</span> me/walk.py:12: a value of `policy`",
+    ] {
+        assert!(page.contains(expected), "{expected}");
+    }
+    let section = &page[page.find("What tracing noticed</h2>").unwrap()..];
+    assert!(section.find("VER0912").unwrap() < section.find("VER0911").unwrap(), "worst first");
+}
+
+#[test]
+fn a_proof_without_findings_has_no_section_about_them() {
+    assert!(!page(&clean()).contains("What tracing noticed"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use veracity_report::markdown::proof as markdown;
 use veracity_results::{Origin, Verdict};
 
-use crate::proofs::{clean, everything, node, proof, rollout};
+use crate::proofs::{clean, everything, node, noticed, proof, rollout};
 
 #[test]
 fn a_proof_has_a_title_the_answer_and_a_row_for_each_verdict() {
@@ -41,6 +41,20 @@ fn the_worst_comes_first_and_says_why() {
     order.reverse();
     let expected: Vec<i32> = order.into_iter().map(worst).collect();
     assert_eq!(verdicts.iter().map(rank).collect::<Vec<_>>(), expected, "{text}");
+}
+
+#[test]
+fn what_tracing_noticed_is_listed() {
+    let text = markdown(&noticed());
+    for expected in [
+        "4 proved, 0 disproved, 0 not comparable, 2 warnings",
+        "- `policy`: 5 of 6 recorded passes were kept",
+        "- warning VER0911 at `me/walk.py:12`: a value of ",
+        "- error VER0912 at `me/walk.py:9`: a tensor changes",
+        "- warning VER0917: one value is read",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
 }
 
 #[test]

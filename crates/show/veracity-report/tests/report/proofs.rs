@@ -117,6 +117,7 @@ pub(crate) fn node(name: &str, ports: Vec<PortProof>) -> NodeProof {
         node: name.into(),
         verdict: verdict.unwrap_or(Verdict::NotComparable),
         samples: 5,
+        passes: None,
         fresh: 8,
         ports,
         reasons: Vec::new(),
@@ -216,6 +217,7 @@ pub(crate) fn proof(nodes: Vec<NodeProof>, rollout: RolloutProof) -> Proof {
             range: Some((-1.0, 1.0)),
         }],
         pipeline: None,
+        findings: Vec::new(),
         advice: Vec::new(),
     };
     let verdicts: Vec<Verdict> = proof.rows().iter().map(|row| row.verdict).collect();
@@ -276,4 +278,19 @@ pub(crate) fn everything() -> Proof {
     proof.environment.sessions[3].engine_version = "2.11.0".into();
     proof.advice = vec!["look at the inputs of policy that nobody marked".into()];
     proof
+}
+
+/// A proof that holds, of which tracing noticed something and not every pass was kept.
+pub(crate) fn noticed() -> Proof {
+    let mut found = clean();
+    found.nodes[1].passes = Some(6);
+    let frozen = "a value of `policy` left for Python as a truth value: what Python made of it is \
+                  fixed";
+    let place = |line| Place { line: Some(line), ..Place::node("policy") }.with_file("me/walk.py");
+    found.findings = vec![
+        Diagnostic::warning(codes::FROZEN_VALUE, frozen).at(place(12)).hint("keep it a tensor"),
+        Diagnostic::error(codes::MISSED_INPUT, "a tensor changes from pass to pass").at(place(9)),
+        Diagnostic::warning(codes::DELAY_VARIES, "one value is read on several passes"),
+    ];
+    found
 }

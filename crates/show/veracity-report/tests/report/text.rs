@@ -8,7 +8,7 @@ use veracity_results::{
 };
 
 use crate::proofs::{
-    bad_port, clean, close, everything, far, good_port, node, not_finite, port, proof,
+    bad_port, clean, close, everything, far, good_port, node, not_finite, noticed, port, proof,
     refused_node, rollout, rollout_port, sample,
 };
 
@@ -36,6 +36,34 @@ fn a_clean_proof_is_short() {
     judged by: rtol 0.001, atol 1e-5
     4 proved, 0 disproved, 0 not comparable
     ");
+}
+
+#[test]
+fn what_tracing_noticed_stands_before_the_answer_the_worst_first() {
+    insta::assert_snapshot!(text(&noticed()), @"
+    encoder: 5 samples, 8 fresh inputs, largest error 1.192e-7
+    policy: 5 of 6 recorded passes, 8 fresh inputs, largest error 1.192e-7
+    roll-out: 5 ticks, 10 steps, 2 resets, 2 ports, largest error 1.192e-7
+    error[VER0912] at me/walk.py:9: a tensor changes from pass to pass
+    warning[VER0911] at me/walk.py:12: a value of `policy` left for Python as a
+        truth value: what Python made of it is fixed
+    warning[VER0917]: one value is read on several passes
+    ran on: ort 1.24.2 (cpu); 1 thread; linux x86_64
+    judged by: rtol 0.001, atol 1e-5
+    4 proved, 0 disproved, 0 not comparable, 2 warnings
+    ");
+}
+
+#[test]
+fn the_reason_of_a_node_is_told_with_the_node_and_not_again() {
+    let mut found = noticed();
+    let message = "VER0912 at me/walk.py:9: a tensor changes from pass to pass";
+    found.nodes[1].reasons = vec![Diagnostic::error(codes::RECORDED_WRONG, message)];
+    found.nodes[1].verdict = Verdict::Disproved;
+    found.nodes[1].ports = vec![bad_port("policy/action", far())];
+    let shown = text(&found);
+    assert_eq!(shown.matches("VER0912").count(), 1, "{shown}");
+    assert!(shown.contains("\n  cause     VER0912 at me/walk.py:9"), "{shown}");
 }
 
 #[test]

@@ -54,6 +54,7 @@ fn node(ports: Vec<PortProof>) -> NodeProof {
         node: "policy".into(),
         verdict: ports.iter().map(|port| port.verdict).max().unwrap_or(Verdict::NotComparable),
         samples: 1,
+        passes: None,
         fresh: 0,
         ports,
         reasons: Vec::new(),
@@ -75,6 +76,7 @@ fn proof(ports: Vec<PortProof>) -> Proof {
         rollout: RolloutProof::default(),
         inputs: Vec::new(),
         pipeline: None,
+        findings: Vec::new(),
         advice: Vec::new(),
     }
 }

@@ -6,6 +6,7 @@
 mod common;
 mod faults;
 mod grouping;
+mod noticed;
 mod over_time;
 mod standing;
 mod support;

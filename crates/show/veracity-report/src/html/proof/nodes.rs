@@ -8,8 +8,10 @@ use super::super::escape::escape;
 use super::super::facts::facts;
 use super::super::table::{Cell, Column, Row, table};
 use super::super::words::{class, number};
+use super::noticed;
 use crate::drift::verdict;
 use crate::plain::count;
+use crate::text::samples_of;
 
 /// Samples of a port that are listed.
 const MOST_SAMPLES: usize = 100;
@@ -32,13 +34,14 @@ pub(super) fn nodes(proof: &Proof) -> String {
             escape(&node.node),
             class(node.verdict),
             verdict(node.verdict),
-            count(node.samples, "sample"),
+            samples_of(node),
             count(node.fresh, "fresh input"),
         );
         html += &facts(&about(proof, node));
         for reason in &node.reasons {
             let _ = writeln!(html, "<p>{}</p>", escape(&reason.message));
         }
+        html += &noticed::of_node(proof, &node.node);
         html += &ports(proof, node, index);
         html += &samples(node, index);
         html += "</details>\n";
