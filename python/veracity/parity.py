@@ -321,7 +321,7 @@ def parity(
     float64: bool = True,
     causes: bool | int = True,
     repro: str | os.PathLike[str] | None = None,
-    memory: str | int = "256MB",
+    memory: str | int = "16MB",
     threads: int = 1,
     engine: str = "auto",
     name: str | None = None,
@@ -347,7 +347,7 @@ def parity(
             of them are looked into, the first ones (8).
         repro: Folder to write the first wrong operator to: a model of its own, what it is given,
             what was expected and what it gave. `veracity.drift.rerun` runs it again.
-        memory: How much of the export's values to compute at once, `"512MB"`. Less means more runs.
+        memory: How much of the export's values to compute at once, `"64MB"`. Less means more runs.
         threads: Threads inside of one operator.
         engine: What runs the export: `"auto"`, `"ort"` or `"embedded"`.
         name: Name of the model in reports; by default that of its class.

@@ -1,4 +1,4 @@
-//! Op-by-op parity of one model: [`drift`] compares, [`Parity`] collects what it needs.
+//! Op-by-op parity of one model: [`Comparing`] compares, [`Parity`] holds what it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use veracity_diag::Result;
 pub use veracity_drift::causes::{EXPLAINED_ROWS, Evidence, Needs, Original, Side, explain, needs};
+use veracity_drift::{Against, Stream};
 pub use veracity_drift::{
     Budget, DriftOptions, Ledger, Place, Values, against_float64, drift, held, repro, source_line,
 };
@@ -13,7 +14,7 @@ use veracity_engine::{Engine, ModelFormat};
 use veracity_onnx::Model;
 use veracity_results::{DriftReport, ReproRun};
 use veracity_runtime::EngineProvider;
-use veracity_tensor::TensorView;
+use veracity_tensor::{SharedTensor, TensorView};
 
 use crate::{EngineChoice, Engines};
 
@@ -21,7 +22,6 @@ use crate::{EngineChoice, Engines};
 pub struct Parity {
     export: Held,
     references: Values,
-    candidates: Values,
     original: Option<(Held, BTreeMap<String, String>)>,
     named: Values,
 }
@@ -48,8 +48,7 @@ impl Parity {
     /// A model from the bytes of its file.
     pub fn new(bytes: Vec<u8>) -> Result<Self> {
         let export = Held::new(bytes)?;
-        let [references, candidates, named] = std::array::from_fn(|_| Values::new());
-        Ok(Self { export, references, candidates, original: None, named })
+        Ok(Self { export, references: Values::new(), original: None, named: Values::new() })
     }
 
     /// Keeps a copy of an input.
@@ -57,13 +56,13 @@ impl Parity {
         self.export.inputs.insert(name.to_owned(), held(value));
     }
 
-    /// Keeps a copy of a weight that the model reads as an input.
-    pub fn weight(&mut self, name: &str, value: &TensorView<'_>) {
-        self.input(name, value);
+    /// Keeps a weight that the model reads as an input.
+    pub fn weight(&mut self, name: &str, value: SharedTensor) {
+        self.export.inputs.insert(name.to_owned(), value);
         self.export.weights.insert(name.to_owned());
     }
 
-    /// Keeps a copy of what the original computed.
+    /// Keeps a copy of what the original computed, for [`Parity::explain`] and [`Parity::repro`].
     pub fn reference(&mut self, name: &str, value: &TensorView<'_>) {
         self.references.insert(name.to_owned(), held(value));
     }
@@ -92,39 +91,16 @@ impl Parity {
         self.named.insert(name.to_owned(), held(value));
     }
 
-    /// Compares; `keep` holds the values of the export for [`Parity::wide`].
-    pub fn run(
-        &mut self,
+    /// Begins to compare the values that are `expected`.
+    pub fn compare(
+        self,
         engines: &dyn EngineProvider,
-        options: &DriftOptions,
-        keep: bool,
-    ) -> Result<DriftReport> {
+        options: DriftOptions,
+        expected: &BTreeSet<String>,
+    ) -> Result<Comparing> {
         let engine = engines.engine_for(ModelFormat::Onnx)?;
-        let kept = keep.then_some(&mut self.candidates);
-        let Held { model, inputs, .. } = &self.export;
-        drift(model, inputs, &self.references, engine.as_ref(), options, kept)
-    }
-
-    /// Adds to a report what a value is in float64, and forgets the value, unless causes are to be
-    /// found with it.
-    pub fn wide(
-        &mut self,
-        report: &mut DriftReport,
-        name: &str,
-        value: &TensorView<'_>,
-    ) -> Result<()> {
-        let candidate = self.candidates.remove(name);
-        let row = report.rows.iter_mut().find(|row| row.name == name);
-        if let (Some(row), Some(candidate)) = (row, candidate)
-            && let Some(reference) = self.references.get(name)
-            && value.shape() == reference.shape()
-        {
-            row.float64 = against_float64(value, reference, &candidate)?;
-        }
-        if report.origin.is_none() {
-            self.references.remove(name);
-        }
-        Ok(())
+        let stream = Stream::new(&self.export.model, &|name| expected.contains(name), &options)?;
+        Ok(Comparing { parity: self, engine, options, stream })
     }
 
     /// What [`Parity::explain`] could use: weights of the original's model, and names of constants.
@@ -184,6 +160,57 @@ impl Parity {
             session: &options.session,
         })
     }
+}
+
+/// A comparison that goes on while the original computes its values.
+pub struct Comparing {
+    parity: Parity,
+    engine: Arc<dyn Engine>,
+    options: DriftOptions,
+    stream: Stream,
+}
+
+impl Comparing {
+    /// Keeps a copy of an input; all of them come before the first reference.
+    pub fn input(&mut self, name: &str, value: &TensorView<'_>) {
+        self.parity.input(name, value);
+    }
+
+    /// Takes what the original computed, and what that is in float64. Values are copied, and let go
+    /// when nothing reads them any more.
+    pub fn reference(
+        &mut self,
+        name: &str,
+        value: &TensorView<'_>,
+        wide: Option<&TensorView<'_>>,
+    ) -> Result<()> {
+        if !self.stream.wants(name) {
+            return Ok(());
+        }
+        self.stream.reference(name, held(value), wide.map(held), &self.options)
+    }
+
+    /// Compares what is there, once it is enough to be worth it.
+    pub fn advance(&mut self) -> Result<()> {
+        let Self { parity, engine, options, stream } = self;
+        stream.advance(&against(parity, engine.as_ref(), options))
+    }
+
+    /// Compares what is left; gives back what was compared, and what was found.
+    pub fn finish(self) -> Result<(Parity, DriftReport)> {
+        let Self { parity, engine, options, stream } = self;
+        let report = stream.finish(&against(&parity, engine.as_ref(), &options))?;
+        Ok((parity, report))
+    }
+}
+
+fn against<'a>(
+    parity: &'a Parity,
+    engine: &'a dyn Engine,
+    options: &'a DriftOptions,
+) -> Against<'a> {
+    let Held { model, inputs, .. } = &parity.export;
+    Against { model, inputs, engine, options }
 }
 
 /// The engine that a repro was made with, if it is one that can be chosen.

@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--baseline")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     parser.add_argument("--budget", type=float, default=64.0)
-    parser.add_argument("--memory", default="256MB")
+    parser.add_argument("--memory", default="16MB")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--no-float64", action="store_true")

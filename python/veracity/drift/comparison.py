@@ -70,18 +70,19 @@ class Comparison:
 
         `causes` is how many operators are looked into, `repro` where the first wrong one is put.
         """
-        outputs = self._record()
-        self._check_program(outputs, tolerance)
+        outputs: dict[str, Tensor] = {}
         self._native.run(
             reference=f"torch {torch.__version__}",
             tolerance=tolerance,
             units=units,
-            keep=float64,
             site_packages=site_packages(),
+            expected={target for targets in self._targets.values() for target in targets},
+            record=lambda values: self._record(values, outputs, float64=float64),
             **options,
         )
-        if float64:
-            self._widen()
+        self._check_program(outputs, tolerance)
+        if self._native.is_disproved() and (causes or repro is not None):
+            self._record_again()
         if causes and self._native.is_disproved():
             self._explain(causes)
         if repro is not None and self._native.repro(repro) is None:
@@ -155,38 +156,39 @@ class Comparison:
 
     # Values
 
-    def _record(self) -> dict[str, Tensor]:
-        """Interpret the program; return its outputs."""
+    def _record(
+        self, values: _native.References, outputs: dict[str, Tensor], *, float64: bool
+    ) -> None:
+        """Interpret the program for a comparison that goes on meanwhile; keep its outputs."""
         wanted_outputs = set(user_outputs(self._exported))
-        outputs: dict[str, Tensor] = {}
 
-        def take(name: str, value: Tensor) -> None:
+        def take(name: str, value: Tensor, wide: Tensor | None) -> None:
             for target in self._input_names.get(name, ()):
-                self._native.input(target, value)
+                values.input(target, value)
             for target in self._targets.get(name, ()):
-                self._native.reference(target, value)
+                values.value(target, value, wide)
             if name in wanted_outputs:
                 outputs[name] = value.clone()
 
         wanted = frozenset({*self._targets, *self._input_names, *wanted_outputs})
-        args, kwargs = reference.own_arguments(self._args, self._kwargs)
-        reference.interpret(reference.Reference, self._exported, args, kwargs, wanted, take)
-        return outputs
+        problem = self._interpret(wanted, take, float64=float64)
+        if problem:
+            self._notes.append(f"float64 is not known everywhere: {problem}")
 
-    def _widen(self) -> None:
-        def take(name: str, value: Tensor) -> None:
-            if value.dtype == torch.float64:
-                for target in self._targets[name]:
-                    self._native.wide(target, value)
+    def _record_again(self) -> None:
+        """Hand over every value to be kept: experiments need them, and comparing lets them go."""
 
+        def take(name: str, value: Tensor, wide: Tensor | None) -> None:
+            for target in self._targets[name]:
+                self._native.reference(target, value)
+
+        self._interpret(frozenset(self._targets), take)
+
+    def _interpret(
+        self, wanted: frozenset[str], take: reference.Take, *, float64: bool = False
+    ) -> str:
         args, kwargs = reference.own_arguments(self._args, self._kwargs)
-        try:
-            reference.interpret(
-                reference.Wide, self._exported, args, kwargs, frozenset(self._targets), take
-            )
-        except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
-            first_line = str(error).strip().split("\n", 1)[0]
-            self._notes.append(f"float64 is not known everywhere: {first_line}")
+        return reference.interpret(self._exported, args, kwargs, wanted, take, float64=float64)
 
     def _check_program(self, outputs: Mapping[str, Tensor], tolerance: float) -> None:
         """Hold the program to what the module itself gives: names are of use only if they agree."""

@@ -23,12 +23,14 @@ class Cost:
         export_secs: Processor seconds of torch's exporters.
         secs: Processor seconds of everything else, all threads together.
         export_peak_bytes: Most memory of the process until the export was made.
+        exported_bytes: What of it was still held then.
         peak_bytes: Most memory of the process afterwards; 0 where the system does not tell.
     """
 
     export_secs: float = 0.0
     secs: float = 0.0
     export_peak_bytes: int = 0
+    exported_bytes: int = 0
     peak_bytes: int = 0
 
 
@@ -56,12 +58,18 @@ def _exports_measured(cost: Cost) -> Iterator[None]:
             cost.export_secs += time.process_time() - begin
             cost.export_peak_bytes = max(cost.export_peak_bytes, peak_bytes())
             forget_peak()
+            cost.exported_bytes = held_bytes()
 
     module.export = measured
     try:
         yield
     finally:
         module.export = original
+
+
+def held_bytes() -> int:
+    """Return the memory that this process has now."""
+    return _status("VmRSS")
 
 
 def peak_bytes() -> int:

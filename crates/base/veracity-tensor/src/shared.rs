@@ -1,7 +1,7 @@
 //! Memory that several engine sessions read and write in turn.
 #![expect(unsafe_code, reason = "one producer and many consumers share the memory of a value")]
 
-use std::cell::UnsafeCell;
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -18,9 +18,10 @@ pub struct SharedTensor(Arc<Inner>);
 struct Inner {
     dtype: DType,
     shape: Shape,
-    bytes: UnsafeCell<AlignedBytes>,
     len: usize,
     start: *mut u8,
+    #[expect(dead_code, reason = "keeps the memory alive")]
+    owner: Box<dyn Any + Send + Sync>,
     /// How many sessions read this memory right now, or [`WRITTEN`] while one writes it.
     users: AtomicI32,
 }
@@ -28,8 +29,8 @@ struct Inner {
 /// The number of users while a session writes.
 const WRITTEN: i32 = -1;
 
-// SAFETY: `start` points into `bytes`, which is `Send`; access through it is `unsafe`, and its
-// contract asks for accesses in turn.
+// SAFETY: `start` points into memory of the owner, which is `Send`; access through it is `unsafe`,
+// and its contract asks for accesses in turn.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
@@ -40,14 +41,25 @@ impl SharedTensor {
         let len = shape.elements() * dtype.size();
         let mut bytes = AlignedBytes::zeroed(len);
         let start = bytes.as_mut_ptr();
-        Self(Arc::new(Inner {
-            dtype,
-            shape,
-            bytes: UnsafeCell::new(bytes),
-            len,
-            start,
-            users: AtomicI32::new(0),
-        }))
+        let (owner, users): (Box<dyn Any + Send + Sync>, _) = (Box::new(bytes), AtomicI32::new(0));
+        Self(Arc::new(Inner { dtype, shape, len, start, owner, users }))
+    }
+
+    /// Memory of somebody else as a value that is only read: no session gets it for writing.
+    ///
+    /// # Safety
+    /// Elements of that dtype and shape lie at `start`, row-major and aligned as elements are, for
+    /// as long as the owner lives, and nobody writes them in that time.
+    pub unsafe fn over(
+        dtype: DType,
+        shape: Shape,
+        start: *const u8,
+        owner: impl Any + Send + Sync,
+    ) -> Self {
+        let len = shape.elements() * dtype.size();
+        // Read by the owner, for good.
+        let (owner, users): (Box<dyn Any + Send + Sync>, _) = (Box::new(owner), AtomicI32::new(1));
+        Self(Arc::new(Inner { dtype, shape, len, start: start.cast_mut(), owner, users }))
     }
 
     /// Type of the elements.
@@ -65,7 +77,8 @@ impl SharedTensor {
         self.0.len
     }
 
-    /// Address of the first element, for engines that keep it while they hold a clone.
+    /// Address of the first element, for engines that keep it while they hold a clone. Nobody writes
+    /// there who has not claimed the memory for writing.
     pub fn as_mut_ptr(&self) -> *mut u8 {
         self.0.start
     }
@@ -95,8 +108,9 @@ impl SharedTensor {
     /// Nothing writes this memory while the slice lives: no session bound to it runs, and no
     /// slice from [`SharedTensor::bytes_mut`] is alive.
     pub unsafe fn bytes(&self) -> &[u8] {
-        // SAFETY: the caller promises that nothing writes meanwhile.
-        unsafe { &*self.0.bytes.get() }
+        // SAFETY: the owner has that many bytes there; the caller promises that nothing writes
+        // meanwhile.
+        unsafe { std::slice::from_raw_parts(self.0.start, self.0.len) }
     }
 
     /// Writes the elements.
@@ -105,8 +119,8 @@ impl SharedTensor {
     /// Nothing else reads or writes this memory while the slice lives.
     #[expect(clippy::mut_from_ref, reason = "the contract of this function makes it exclusive")]
     pub unsafe fn bytes_mut(&self) -> &mut [u8] {
-        // SAFETY: the caller promises exclusive access.
-        unsafe { &mut *self.0.bytes.get() }
+        // SAFETY: the owner has that many bytes there; the caller promises exclusive access.
+        unsafe { std::slice::from_raw_parts_mut(self.0.start, self.0.len) }
     }
 
     /// A copy that is nobody else's.
@@ -143,5 +157,23 @@ mod tests {
         assert!(!tensor.claim_for_reading() && !tensor.claim_for_writing(), "it is written");
         tensor.release();
         assert!(tensor.claim_for_reading());
+    }
+
+    #[test]
+    fn memory_of_somebody_else_is_kept_alive_and_never_written() {
+        let owner = Arc::new([1.0_f32, 2.0]);
+        let start = owner.as_ptr().cast();
+        // SAFETY: the array has two elements and is never written.
+        let tensor =
+            unsafe { SharedTensor::over(DType::F32, [2].into(), start, Arc::clone(&owner)) };
+        assert_eq!((tensor.byte_len(), Arc::strong_count(&owner)), (8, 2));
+        // SAFETY: nothing writes it.
+        let copy = unsafe { tensor.to_tensor() };
+        assert_eq!(copy.as_slice::<f32>(), Some(&[1.0, 2.0][..]));
+        assert!(tensor.claim_for_reading() && !tensor.claim_for_writing());
+        tensor.release();
+        assert!(!tensor.claim_for_writing(), "its owner may read it");
+        drop(tensor);
+        assert_eq!(Arc::strong_count(&owner), 1);
     }
 }

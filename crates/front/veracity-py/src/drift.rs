@@ -17,8 +17,15 @@ use crate::progress::shown;
 /// One exported model beside what the original computed.
 #[pyclass(module = "veracity._native")]
 pub(crate) struct Parity {
-    parity: drift::Parity,
+    /// Gone while it is compared, and for good when that fails.
+    parity: Option<drift::Parity>,
     compared: Option<Compared>,
+}
+
+/// Where the values of an original go while they are compared.
+#[pyclass(module = "veracity._native")]
+pub(crate) struct References {
+    comparing: Option<drift::Comparing>,
 }
 
 /// What was found, and how.
@@ -33,20 +40,13 @@ impl Parity {
     #[new]
     fn new(py: Python<'_>, model: Vec<u8>) -> PyResult<Self> {
         let parity = py.detach(|| drift::Parity::new(model)).or_raise(py)?;
-        Ok(Self { parity, compared: None })
+        Ok(Self { parity: Some(parity), compared: None })
     }
 
-    /// Keeps a copy of an input of the model.
-    fn input(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let input = Input::from_object(name, value)?;
-        self.parity.input(name, &input.view().or_raise(value.py())?);
-        Ok(())
-    }
-
-    /// Keeps a copy of a weight that the model reads as an input.
+    /// Keeps a weight that the model reads as an input. It is read where it is and must not change.
     fn weight(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let input = Input::from_object(name, value)?;
-        self.parity.weight(name, &input.view().or_raise(value.py())?);
+        let weight = Input::from_object(name, value)?.shared().or_raise(value.py())?;
+        self.held(value.py())?.weight(name, weight);
         Ok(())
     }
 
@@ -58,34 +58,34 @@ impl Parity {
         weights: BTreeSet<String>,
         names: BTreeMap<String, String>,
     ) -> PyResult<()> {
-        self.parity.original(model, weights, names).or_raise(py)
+        self.held(py)?.original(model, weights, names).or_raise(py)
     }
 
     /// Keeps a copy of a weight of the original's model.
     fn original_weight(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let input = Input::from_object(name, value)?;
-        self.parity.original_weight(name, &input.view().or_raise(value.py())?);
+        self.held(value.py())?.original_weight(name, &input.view().or_raise(value.py())?);
         Ok(())
     }
 
     /// Keeps a copy of a weight of the original, by its name in the export.
     fn named_weight(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let input = Input::from_object(name, value)?;
-        self.parity.named_weight(name, &input.view().or_raise(value.py())?);
+        self.held(value.py())?.named_weight(name, &input.view().or_raise(value.py())?);
         Ok(())
     }
 
-    /// Keeps a copy of what the original computed.
+    /// Keeps a copy of what the original computed, for `explain` and `repro`.
     fn reference(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let input = Input::from_object(name, value)?;
-        self.parity.reference(name, &input.view().or_raise(value.py())?);
+        self.held(value.py())?.reference(name, &input.view().or_raise(value.py())?);
         Ok(())
     }
 
-    /// Compares. `keep` holds the values of the export for `wide`.
+    /// Compares the `expected` values; `record` hands them over, to the `References` that it gets.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
-    #[pyo3(signature = (*, name, reference, candidate, units, rules, tolerance, memory_bytes, engine, threads, keep, site_packages))]
+    #[pyo3(signature = (*, name, reference, candidate, units, rules, tolerance, memory_bytes, engine, threads, site_packages, expected, record))]
     fn run(
         &mut self,
         py: Python<'_>,
@@ -98,8 +98,9 @@ impl Parity {
         memory_bytes: usize,
         engine: &str,
         threads: usize,
-        keep: bool,
         site_packages: Vec<PathBuf>,
+        expected: BTreeSet<String>,
+        record: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let choice: EngineChoice = engine_choice(engine).or_raise(py)?;
         let search = EngineSearch { site_packages, ..EngineSearch::default() };
@@ -117,18 +118,21 @@ impl Parity {
             memory_bytes,
             session: SessionOptions { threads, ..defaults.session },
         };
-        let parity = &mut self.parity;
-        let report = py.detach(|| shown(|| parity.run(&engines, &options, keep))).or_raise(py)?;
+        let Some(parity) = self.parity.take() else { return Err(not_there()).or_raise(py) };
+        let (parity, report) = shown(|| {
+            let comparing =
+                py.detach(|| parity.compare(&engines, options.clone(), &expected)).or_raise(py)?;
+            let values = Bound::new(py, References { comparing: Some(comparing) })?;
+            let recorded = record.call1((&values,));
+            // Whoever keeps the object has nothing of the comparison.
+            let comparing = values.borrow_mut().comparing.take();
+            recorded?;
+            let comparing = comparing.ok_or_else(not_there).or_raise(py)?;
+            py.detach(|| comparing.finish()).or_raise(py)
+        })?;
+        self.parity = Some(parity);
         self.compared = Some(Compared { report, engines, options });
         Ok(())
-    }
-
-    /// Says what a value is in float64.
-    fn wide(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = value.py();
-        let Some(compared) = self.compared.as_mut() else { return Err(not_run()).or_raise(py) };
-        let input = Input::from_object(name, value)?;
-        self.parity.wide(&mut compared.report, name, &input.view().or_raise(py)?).or_raise(py)
     }
 
     /// Whether an operator is wrong.
@@ -141,7 +145,8 @@ impl Parity {
         let Some(Compared { report, engines, options }) = &self.compared else {
             return Err(not_run()).or_raise(py);
         };
-        let needs = self.parity.needs(report, engines, options, rows).or_raise(py)?;
+        let parity = self.parity.as_ref().ok_or_else(not_there).or_raise(py)?;
+        let needs = parity.needs(report, engines, options, rows).or_raise(py)?;
         Ok((needs.original.into_iter().collect(), needs.named.into_iter().collect()))
     }
 
@@ -150,7 +155,7 @@ impl Parity {
         let Some(Compared { report, engines, options }) = &mut self.compared else {
             return Err(not_run()).or_raise(py);
         };
-        let parity = &self.parity;
+        let parity = self.parity.as_ref().ok_or_else(not_there).or_raise(py)?;
         py.detach(|| parity.explain(report, engines, options, rows)).or_raise(py)
     }
 
@@ -165,7 +170,7 @@ impl Parity {
         let Some(Compared { report, engines, options }) = &self.compared else {
             return Err(not_run()).or_raise(py);
         };
-        let parity = &self.parity;
+        let parity = self.parity.as_ref().ok_or_else(not_there).or_raise(py)?;
         py.detach(move || parity.repro(&folder, report, engines, options, row.as_deref()))
             .or_raise(py)
     }
@@ -174,6 +179,47 @@ impl Parity {
     fn json(&self, py: Python<'_>) -> PyResult<String> {
         let Some(compared) = &self.compared else { return Err(not_run()).or_raise(py) };
         to_json(&compared.report).or_raise(py)
+    }
+}
+
+impl Parity {
+    fn held(&mut self, py: Python<'_>) -> PyResult<&mut drift::Parity> {
+        self.parity.as_mut().ok_or_else(not_there).or_raise(py)
+    }
+}
+
+#[pymethods]
+impl References {
+    /// Keeps a copy of an input of the model; all of them come before the first value.
+    fn input(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let input = Input::from_object(name, value)?;
+        let view = input.view().or_raise(value.py())?;
+        self.open(value.py())?.input(name, &view);
+        Ok(())
+    }
+
+    /// Takes what the original computed, and what that is in float64; compares once there is enough.
+    #[pyo3(signature = (name, value, wide=None))]
+    fn value(
+        &mut self,
+        name: &str,
+        value: &Bound<'_, PyAny>,
+        wide: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let py = value.py();
+        let input = Input::from_object(name, value)?;
+        let wide = wide.map(|wide| Input::from_object(name, wide)).transpose()?;
+        let wide = wide.as_ref().map(Input::view).transpose().or_raise(py)?;
+        let view = input.view().or_raise(py)?;
+        let comparing = self.open(py)?;
+        comparing.reference(name, &view, wide.as_ref()).or_raise(py)?;
+        py.detach(|| comparing.advance()).or_raise(py)
+    }
+}
+
+impl References {
+    fn open(&mut self, py: Python<'_>) -> PyResult<&mut drift::Comparing> {
+        self.comparing.as_mut().ok_or_else(not_there).or_raise(py)
     }
 }
 
@@ -194,6 +240,10 @@ pub(crate) fn rerun(
 
 pub(crate) fn to_json(value: &impl serde::Serialize) -> veracity::Result<String> {
     serde_json::to_string(value).map_err(|error| invalid(error.to_string()))
+}
+
+fn not_there() -> veracity::Refusal {
+    invalid("this comparison has ended".to_owned())
 }
 
 fn not_run() -> veracity::Refusal {

@@ -3,7 +3,8 @@
 
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use veracity::tensor::{DType, Shape, TensorView};
+use veracity::drift::held;
+use veracity::tensor::{DType, Shape, SharedTensor, TensorView};
 use veracity::{Diagnostic, Refusal, codes};
 
 use crate::errors::OrRaise;
@@ -79,6 +80,20 @@ impl<'py> Input<'py> {
         // computes from its own shape and strides.
         let bytes = unsafe { bytes_at(self.start.sub(before), length) };
         TensorView::strided(self.dtype, &shape, strides, before, bytes)
+    }
+
+    /// The elements where they are, for as long as somebody holds the result: nothing may write them
+    /// meanwhile. Those that do not lie row-major are copied.
+    pub(crate) fn shared(self) -> veracity::Result<SharedTensor> {
+        let view = self.view()?;
+        let is_plain = self.strides.is_none() && self.start.addr() % self.dtype.size() == 0;
+        if !is_plain || view.shape().elements() == 0 {
+            return Ok(held(&view));
+        }
+        let (shape, owner) = (view.shape().clone(), self.owner.unbind());
+        // SAFETY: row-major elements, and aligned; the owner keeps them alive. That nothing writes
+        // them is what the caller promised.
+        Ok(unsafe { SharedTensor::over(self.dtype, shape, self.start, owner) })
     }
 
     /// Bytes before the first element, and bytes from the lowest to the highest address.

@@ -24,6 +24,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<drift::Parity>()?;
+    module.add_class::<drift::References>()?;
     module.add_class::<ledger::Ledger>()?;
     drift_report::add_to(module)?;
     transform::add_to(module)?;

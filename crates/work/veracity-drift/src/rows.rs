@@ -1,10 +1,8 @@
-//! Measures every mapped value twice and says which operator is guilty.
+//! One row for each value that is compared, and what rows say together.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use veracity_compare::{MeasureOptions, measure};
-use veracity_diag::progress::Stage;
 use veracity_diag::{Diagnostic, Result, codes};
 use veracity_engine::{Device, Engine, OptimizationLevel, SessionOptions};
 use veracity_onnx::{Model, NodeFacts, ValueInfo};
@@ -15,7 +13,6 @@ use veracity_results::{
 use veracity_tensor::{DType, SharedTensor, Tensor};
 
 use crate::budget::Budget;
-use crate::careful::{Careful, Got};
 use crate::origin::unmapped;
 use crate::provenance::provenance;
 use crate::rules::{Allowance, Operator, Rules};
@@ -96,138 +93,73 @@ impl DriftOptions {
     }
 }
 
-/// Compares an export with what the original computed, value by value.
-///
-/// `inputs` are those of the model, `references` what the original computed. Values of the export
-/// run from its inputs are put into `kept`, if it is given, for [`crate::against_float64`].
-/// Nothing to compare is not comparable, never "no drift".
-pub fn drift(
-    model: &Model,
-    inputs: &Values,
-    references: &Values,
-    engine: &dyn Engine,
-    options: &DriftOptions,
-    mut kept: Option<&mut Values>,
-) -> Result<DriftReport> {
-    let nodes = model.nodes();
-    let (mut rows, skipped) = rows(model, &nodes, references, options)?;
-    let comparable: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].problem.is_none()).collect();
-    let names: Vec<String> = comparable.iter().map(|&index| rows[index].name.clone()).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let cut = model.cut_at(&names, GIVEN)?;
-    let mut stage = Stage::new("values", names.len());
-    for chunk in chunks(&names, references, options.memory_bytes) {
-        let size = chunk.len();
-        let (wanted, into) = (&names[chunk.clone()], &comparable[chunk]);
-        let wanted: Vec<(&str, &SharedTensor)> =
-            wanted.iter().map(|name| (*name, &references[*name])).collect();
-        let found = from_inputs(model, &wanted, inputs, engine, options)?;
-        for ((name, found), &index) in wanted.iter().zip(found).zip(into) {
-            let Got::Value(found) = found else {
-                rows[index].accumulated = NOT_THERE;
-                continue;
-            };
-            rows[index].accumulated = figures(&compare(&references[name.0], &found)?);
-            if let Some(kept) = kept.as_deref_mut() {
-                kept.insert(name.0.to_owned(), found);
-            }
-        }
-        let found = on_references(&cut, &wanted, inputs, references, engine, options)?;
-        for ((name, found), &index) in wanted.iter().zip(found).zip(into) {
-            match found {
-                Got::Value(found) => {
-                    rows[index].introduced = figures(&compare(&references[name.0], &found)?);
-                }
-                Got::Problem(text) => {
-                    rows[index].introduced = NOT_THERE;
-                    rows[index].problem = Some(text);
-                }
-                Got::Unreached => rows[index].introduced = NOT_THERE,
-            }
-        }
-        stage.advance(size);
-    }
-    rows.iter_mut().for_each(judge);
-    let used = rows.iter().filter_map(|row| options.rule_for(row)).chain(skipped);
-    let unused = options.rules.unused(&used.collect::<Vec<_>>());
-    let mut report = report(model, rows, &nodes, engine, options);
-    report.notes.extend(unused);
-    Ok(report)
+/// A value that is to be compared.
+pub(crate) struct Planned {
+    pub(crate) name: String,
+    /// Position of the node that gives it.
+    node: usize,
+    info: ValueInfo,
+    /// Its row, once its reference is there.
+    pub(crate) row: Option<DriftRow>,
 }
 
-/// The values of a model that is run from its inputs.
-fn from_inputs(
-    model: &Model,
-    wanted: &[(&str, &SharedTensor)],
-    inputs: &Values,
-    engine: &dyn Engine,
-    options: &DriftOptions,
-) -> Result<Vec<Got>> {
-    let given = |name: &str| inputs.get(name).cloned();
-    Careful { engine, given: &given, session: &options.session }.run(model, wanted)
-}
-
-/// The values of a model that is cut, each computed from references.
-fn on_references(
-    cut: &Model,
-    wanted: &[(&str, &SharedTensor)],
-    inputs: &Values,
-    references: &Values,
-    engine: &dyn Engine,
-    options: &DriftOptions,
-) -> Result<Vec<Got>> {
-    let given = |name: &str| match name.strip_prefix(GIVEN) {
-        Some(value) => references.get(value).cloned(),
-        None => inputs.get(name).cloned(),
-    };
-    Careful { engine, given: &given, session: &options.session }.run(cut, wanted)
-}
-
-/// A row for each value that has a reference and a declared type, still without figures, and the
+/// The expected values that have a declared type, in the order in which they are computed, and the
 /// rules that left values out.
-fn rows(
+pub(crate) fn plan(
     model: &Model,
     nodes: &[NodeFacts],
-    references: &Values,
+    expected: &dyn Fn(&str) -> bool,
     options: &DriftOptions,
-) -> Result<(Vec<DriftRow>, Vec<usize>)> {
+) -> (Vec<Planned>, Vec<usize>) {
     let described: BTreeMap<String, ValueInfo> =
         model.described_values().into_iter().map(|info| (info.name.clone(), info)).collect();
-    let (mut rows, mut skipped) = (Vec::new(), Vec::new());
-    for node in nodes {
-        let origin = provenance(node);
-        for output in &node.outputs {
-            let Some(reference) = references.get(output) else { continue };
-            let Some(info) = described.get(output) else { continue };
-            let operator =
-                Operator { name: output, op_type: &node.op_type, module: &origin.module };
+    let (mut planned, mut skipped) = (Vec::new(), Vec::new());
+    for (position, node) in nodes.iter().enumerate() {
+        let module = provenance(node).module;
+        for name in node.outputs.iter().filter(|name| expected(name)) {
+            let Some(info) = described.get(name).cloned() else { continue };
+            let operator = Operator { name, op_type: &node.op_type, module: &module };
             if let Some((rule, Allowance::Skip)) = options.rules.first_for(operator) {
                 skipped.push(rule);
                 continue;
             }
-            let itself = compare(reference, reference)?;
-            let scale = itself.max_abs_reference;
-            rows.push(DriftRow {
-                name: output.clone(),
-                op_type: node.op_type.clone(),
-                node: node.name.clone(),
-                module: origin.module.clone(),
-                source: origin.source.clone(),
-                dtype: reference.dtype().to_string(),
-                shape: reference.shape().dims().to_vec(),
-                scale,
-                accumulated: ErrorFigures::default(),
-                introduced: ErrorFigures::default(),
-                float64: None,
-                budget: options.bound(operator, reference.dtype(), scale).limit,
-                verdict: not_a_number(&itself),
-                problem: disagreement(info, reference),
-                cause: None,
-                reference: String::new(),
-            });
+            planned.push(Planned { name: name.clone(), node: position, info, row: None });
         }
     }
-    Ok((rows, skipped))
+    (planned, skipped)
+}
+
+/// The row of a value, still without figures.
+pub(crate) fn row(
+    planned: &Planned,
+    nodes: &[NodeFacts],
+    reference: &SharedTensor,
+    options: &DriftOptions,
+) -> Result<DriftRow> {
+    let (name, node) = (&planned.name, &nodes[planned.node]);
+    let origin = provenance(node);
+    let operator = Operator { name, op_type: &node.op_type, module: &origin.module };
+    let itself = compare(reference, reference)?;
+    let scale = itself.max_abs_reference;
+    let budget = options.bound(operator, reference.dtype(), scale).limit;
+    Ok(DriftRow {
+        name: name.clone(),
+        op_type: node.op_type.clone(),
+        node: node.name.clone(),
+        module: origin.module,
+        source: origin.source,
+        dtype: reference.dtype().to_string(),
+        shape: reference.shape().dims().to_vec(),
+        scale,
+        accumulated: ErrorFigures::default(),
+        introduced: ErrorFigures::default(),
+        float64: None,
+        budget,
+        verdict: not_a_number(&itself),
+        problem: disagreement(&planned.info, reference),
+        cause: None,
+        reference: String::new(),
+    })
 }
 
 /// The values that can be compared with their references, and at which the graph is cut.
@@ -255,27 +187,8 @@ fn disagreement(info: &ValueInfo, reference: &SharedTensor) -> Option<String> {
     (!same).then(|| format!("it is {info} in the export and {is} {shape} in the original"))
 }
 
-/// Ranges of values that fit into memory together; one that does not fit alone is alone.
-fn chunks(names: &[&str], references: &Values, limit: usize) -> Vec<Range<usize>> {
-    let mut chunks: Vec<Range<usize>> = Vec::new();
-    let mut held = 0;
-    for (index, name) in names.iter().enumerate() {
-        let bytes = references[*name].byte_len();
-        match chunks.last_mut() {
-            Some(last) if held + bytes <= limit => {
-                last.end = index + 1;
-                held += bytes;
-            }
-            _ => {
-                chunks.push(index..index + 1);
-                held = bytes;
-            }
-        }
-    }
-    chunks
-}
-
-fn compare(reference: &SharedTensor, candidate: &SharedTensor) -> Result<Measurement> {
+/// How far a value is from its reference.
+pub(crate) fn compare(reference: &SharedTensor, candidate: &SharedTensor) -> Result<Measurement> {
     measure(&view(reference)?, &view(candidate)?, &MeasureOptions::new(Tolerance::EXACT))
 }
 

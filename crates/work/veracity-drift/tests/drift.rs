@@ -1,5 +1,6 @@
 //! A chain of operators with one fault: its operator is named, and nobody else.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#![expect(unsafe_code, reason = "memory that is counted has another owner")]
 
 mod common;
 
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use common::ort;
 use veracity_diag::codes;
-use veracity_drift::{DriftOptions, Values, against_float64, drift, held};
+use veracity_drift::{Against, DriftOptions, Stream, Values, against_float64, drift, held};
 use veracity_engine::{Engine, ModelBytes, ModelFormat, ModelSource, Port, Ports, SessionOptions};
 use veracity_onnx::{GraphBuilder, Model, Node};
 use veracity_results::{DriftReport, Verdict};
@@ -196,4 +197,108 @@ fn float64_says_how_wrong_each_side_is() {
     let narrow = Tensor::zeros(DType::F32, [1_usize, 8].into());
     let none = against_float64(&narrow.view(), &references["v0"], &kept["v0"]).unwrap();
     assert_eq!(none, None, "float32 is not float64");
+}
+
+/// A value whose memory tells by its count whether it is still held.
+fn counted(value: &SharedTensor) -> (SharedTensor, Arc<SharedTensor>) {
+    let owner = Arc::new(value.clone());
+    let (dtype, shape, start) = (value.dtype(), value.shape().clone(), value.as_mut_ptr());
+    // SAFETY: the owner holds the memory, which nobody writes.
+    let over = unsafe { SharedTensor::over(dtype, shape, start, Arc::clone(&owner)) };
+    (over, owner)
+}
+
+#[test]
+fn values_are_compared_as_they_come_in_whatever_order() {
+    let references = values(&chain(None));
+    let (model, inputs) = (chain(Some(2)), inputs());
+    let whole = compared(Some(2), &DriftOptions::default());
+    for memory_bytes in [1, 64, 1000] {
+        let options = DriftOptions { memory_bytes, ..DriftOptions::default() };
+        let against = Against { model: &model, inputs: &inputs, engine: ort(), options: &options };
+        for order in [["v0", "v1", "v2", "v3", "v4", "v5"], ["v3", "v0", "v5", "v1", "v2", "v4"]] {
+            let mut stream = Stream::new(&model, &|_| true, &options).unwrap();
+            for name in order {
+                stream.reference(name, references[name].clone(), None, &options).unwrap();
+                stream.advance(&against).unwrap();
+            }
+            assert_eq!(stream.finish(&against).unwrap(), whole, "{memory_bytes} bytes, {order:?}");
+        }
+    }
+}
+
+/// `a = tanh(x)`, `b = tanh(a)`, `c = tanh(b)`, `y = a + c`.
+fn bridged() -> Model {
+    let graph = GraphBuilder::new("bridged", 20).input("x", DType::F32, [1_usize, 8]);
+    let graph = graph
+        .node(Node::new("Tanh", ["x"], ["a"]))
+        .node(Node::new("Tanh", ["a"], ["b"]))
+        .node(Node::new("Tanh", ["b"], ["c"]))
+        .node(Node::new("Add", ["a", "c"], ["y"]));
+    let outputs = ["a", "b", "c", "y"].into_iter();
+    outputs
+        .fold(graph, |graph, name| graph.output(name, DType::F32, [1_usize, 8]))
+        .finish()
+        .unwrap()
+}
+
+#[test]
+fn a_value_is_held_until_nothing_reads_it_any_more() {
+    let (model, inputs) = (bridged(), inputs());
+    let options = DriftOptions { memory_bytes: 1, ..DriftOptions::default() };
+    let like = held(&input().view());
+    let placeholders: Values =
+        ["a", "b", "c", "y"].map(|name| (name.to_owned(), like.clone())).into();
+    let mut references = Values::new();
+    drift(&model, &inputs, &placeholders, ort(), &options, Some(&mut references)).unwrap();
+
+    let against = Against { model: &model, inputs: &inputs, engine: ort(), options: &options };
+    let mut stream = Stream::new(&model, &|_| true, &options).unwrap();
+    let mut owners = Vec::new();
+    for (name, held) in [
+        ("a", &["a"][..]),
+        ("b", &["a", "b"]),
+        ("c", &["a", "b", "c"]),
+        // `b` was compared when `c` came, and `c` when `y` came.
+        ("y", &["a", "c", "y"]),
+    ] {
+        let (value, owner) = counted(&references[name]);
+        owners.push((name, owner));
+        stream.reference(name, value, None, &options).unwrap();
+        stream.advance(&against).unwrap();
+        let still = owners.iter().filter(|(_, owner)| Arc::strong_count(owner) > 1);
+        assert_eq!(still.map(|(name, _)| *name).collect::<Vec<_>>(), held, "after {name}");
+    }
+    let report = stream.finish(&against).unwrap();
+    assert!(owners.iter().all(|(_, owner)| Arc::strong_count(owner) == 1));
+    assert_eq!(report.verdict, Verdict::Proved);
+    assert!(report.rows.iter().all(|row| row.accumulated.max_abs == 0.0));
+}
+
+#[test]
+fn what_an_export_cannot_compute_hides_nothing_behind_it_in_little_memory_either() {
+    let shape = Tensor::from_slice([2], &[8_i64, 1]).unwrap();
+    // `b` is said to be what the original has there, and is not.
+    let model = GraphBuilder::new("lies", 20)
+        .input("x", DType::F32, [1_usize, 8])
+        .initializer("shape", &shape)
+        .node(Node::new("Tanh", ["x"], ["a"]))
+        .node(Node::new("Reshape", ["a", "shape"], ["b"]))
+        .node(Node::new("Reshape", ["b", "back"], ["c"]))
+        .initializer("back", &Tensor::from_slice([2], &[1_i64, 8]).unwrap())
+        .node(Node::new("Tanh", ["c"], ["y"]));
+    let names = ["a", "b", "c", "y"];
+    let model = names
+        .into_iter()
+        .fold(model, |graph, name| graph.output(name, DType::F32, [1_usize, 8]))
+        .finish()
+        .unwrap();
+    let references: Values = names.map(|name| (name.to_owned(), held(&input().view()))).into();
+    let of = |memory_bytes: usize| {
+        let options = DriftOptions { memory_bytes, ..DriftOptions::default() };
+        drift(&model, &inputs(), &references, ort(), &options, None).unwrap()
+    };
+    let whole = of(1 << 20);
+    assert!(whole.rows[1].problem.is_some() && whole.rows[3].accumulated.max_abs.is_finite());
+    assert_eq!(of(1), whole);
 }

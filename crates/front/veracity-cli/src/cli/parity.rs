@@ -66,7 +66,7 @@ pub(crate) struct ParityArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) tolerances: Option<PathBuf>,
     /// How much of the export's values to compute at once
-    #[arg(long, value_name = "SIZE", default_value = "256MB")]
+    #[arg(long, value_name = "SIZE", default_value = "16MB")]
     pub(crate) memory: String,
     /// Threads inside of one operator
     #[arg(long, value_name = "N", default_value = "1", value_parser = threads)]
