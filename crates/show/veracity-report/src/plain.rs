@@ -36,6 +36,32 @@ pub fn exact(value: f64) -> String {
     if plain.len() <= 20 { plain } else { format!("{value:e}") }
 }
 
+/// A tolerance in three digits, rounded up: what passes with the value passes with this.
+pub fn enough(value: f64) -> String {
+    let digits = format!("{value:.2e}");
+    let mut rounded: f64 = digits.parse().unwrap_or(value);
+    if rounded < value {
+        let exponent = digits.split_once('e').map_or("0", |(_, exponent)| exponent);
+        let step: f64 = format!("1e{exponent}").parse().unwrap_or(0.0);
+        rounded = format!("{:.2e}", rounded + 0.01 * step).parse().unwrap_or(value);
+    }
+    let plain = rounded.to_string();
+    if plain.len() <= 8 { plain } else { format!("{rounded:e}") }
+}
+
+/// Two numbers with as many digits as it takes to tell them apart, and six at least.
+pub fn apart(left: f64, right: f64) -> (String, String) {
+    let shown = |value: f64, digits: usize| {
+        if value.fract() == 0.0 {
+            return exact(value);
+        }
+        exact(format!("{value:.digits$e}").parse().unwrap_or(value))
+    };
+    let pairs = (5..17).map(|digits| (shown(left, digits), shown(right, digits)));
+    let mut distinct = pairs.skip_while(|(left, right)| left == right);
+    distinct.next().unwrap_or_else(|| (exact(left), exact(right)))
+}
+
 /// A count with its noun.
 pub fn count(amount: usize, noun: &str) -> String {
     if amount == 1 { format!("1 {noun}") } else { format!("{amount} {noun}s") }
@@ -78,6 +104,42 @@ mod tests {
         ] {
             assert_eq!(printable(text), safe);
         }
+    }
+
+    #[test]
+    fn a_tolerance_that_is_shown_is_enough() {
+        for (value, shown) in [
+            (0.24750000000000003, "0.248"),
+            (0.0202518, "0.0203"),
+            (4.0e-5, "0.00004"),
+            (1.1920928955078125e-7, "1.2e-7"),
+            (9.999, "10"),
+            (0.0, "0"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(enough(value), shown);
+        }
+        for step in 1..2000_i32 {
+            let value = f64::from(step).powi(3) * 1.7e-9;
+            let shown: f64 = enough(value).parse().unwrap();
+            assert!((value..=1.011 * value).contains(&shown), "{value:e}: {shown:e}");
+        }
+    }
+
+    #[test]
+    fn numbers_side_by_side_can_be_told_apart() {
+        for (left, right, shown) in [
+            (0.3466639518737793, 0.35151734948158264, ("0.346664", "0.351517")),
+            (1.0, 1.0000001192092896, ("1", "1.0000001")),
+            (16_777_217.0, 16_777_218.0, ("16777217", "16777218")),
+            (1.0 / 3.0, f64::NAN, ("0.333333", "NaN")),
+            (0.5, 0.5, ("0.5", "0.5")),
+        ] {
+            let (left, right) = apart(left, right);
+            assert_eq!((left.as_str(), right.as_str()), shown);
+        }
+        let (left, right) = apart(0.1 + 0.2, 0.3);
+        assert_ne!(left, right);
     }
 
     #[test]

@@ -40,11 +40,11 @@ fn a_bundle_that_does_not_is_shown_with_the_numbers() {
                 max relative 0.1, max ULP 1048576
       outside   1 of 3
       worst     at [0, 2]: source -2.5, exported -2.75
-      passes    with atol 0.24750000000000003 at rtol 0.001
+      passes    with atol 0.248 at rtol 0.001
     roll-out: disproved, 4 ticks, 9 steps, 2 resets
       first leaves the recorded episode at tick 3, in memory/action (output)
       memory/action (output) from tick 3: 2 of 27 outside, largest error 0.25,
-        passes with atol 0.24750000000000003
+        passes with atol 0.248
     error over time: ▁ is 0.25, █ is 0.25, · is none
       memory/action  ···█
     scale: 4 samples, largest error 0
@@ -251,11 +251,11 @@ fn a_baseline_fails_only_what_got_worse() {
                 max relative 0.1, max ULP 1048576
       outside   1 of 3
       worst     at [0, 2]: source -2.5, exported -2.75
-      passes    with atol 0.24750000000000003 at rtol 0.001
+      passes    with atol 0.248 at rtol 0.001
     roll-out: disproved, 4 ticks, 9 steps, 2 resets
       first leaves the recorded episode at tick 3, in memory/action (output)
       memory/action (output) from tick 3: 2 of 27 outside, largest error 0.25,
-        passes with atol 0.24750000000000003
+        passes with atol 0.248
     error over time: ▁ is 0.25, █ is 0.25, · is none
       memory/action  ···█
     scale: 4 samples, largest error 0

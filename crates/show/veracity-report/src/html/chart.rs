@@ -66,8 +66,10 @@ pub(super) fn chart(frame: &Frame<'_>, points: &[Point], series: &[Series]) -> S
     }
     let values = series.iter().flat_map(|line| &line.values).copied();
     let scale = Scale::new(frame, points.len(), values);
+    // Letters stay readable: where there is no room for all of it, it scrolls.
     let mut html = format!(
-        "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"group\" aria-label=\"{}\">\n",
+        "<div class=\"scroll\">\n<svg class=\"chart\" viewBox=\"0 0 {0} {1}\" style=\"min-width: {0}px\" \
+         role=\"group\" aria-label=\"{2}\">\n",
         frame.width,
         frame.height,
         escape(frame.label)
@@ -82,7 +84,7 @@ pub(super) fn chart(frame: &Frame<'_>, points: &[Point], series: &[Series]) -> S
             scale.write_point(&mut html, line, index, point, value);
         }
     }
-    html += "</svg>\n<p class=\"legend\">";
+    html += "</svg>\n</div>\n<p class=\"legend\">";
     for line in series {
         let _ = write!(html, "<span class=\"{0}\">{0}</span> ", line.name);
     }

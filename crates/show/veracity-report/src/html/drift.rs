@@ -10,7 +10,7 @@ use super::facts::{commands, facts};
 use super::shell::Shell;
 use super::table::{Cell, Column, Row, controls, end, table};
 use super::tree::tree;
-use super::words::{class, number};
+use super::words::{banner, class, number};
 use crate::drift::{cause_line, coverage_lines, shape, verdict, verdict_line};
 
 const COLUMNS: [Column; 14] = [
@@ -46,11 +46,7 @@ pub fn drift(report: &DriftReport) -> String {
 }
 
 fn head(report: &DriftReport) -> String {
-    let mut html = format!(
-        "<p class=\"verdict {}\">{}.</p>\n",
-        class(report.verdict),
-        escape(&verdict_line(report))
-    );
+    let mut html = banner(class(report.verdict), &verdict_line(report));
     if let Some(index) =
         report.rows.iter().position(|row| Some(&row.name) == report.origin.as_ref())
     {
@@ -151,7 +147,7 @@ fn operator(index: usize, row: &DriftRow) -> Row {
         Cell::Number(index as f64, (index + 1).to_string()),
         Cell::State(verdict(row.verdict).to_owned()),
         Cell::Code(row.name.clone()),
-        Cell::Text(row.op_type.clone()),
+        Cell::Short(row.op_type.clone()),
         Cell::Code(row.module.clone()),
         Cell::Path(row.source.clone()),
         Cell::Short(shape(row)),
@@ -220,9 +216,9 @@ fn unmapped(report: &DriftReport) -> String {
         id: None,
         verdict: None,
         cells: vec![
-            Cell::Text(side.to_owned()),
+            Cell::Short(side.to_owned()),
             Cell::Code(name.to_owned()),
-            Cell::Text(what.to_owned()),
+            Cell::Short(what.to_owned()),
             Cell::Text(why),
         ],
     };

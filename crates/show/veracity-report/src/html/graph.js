@@ -8,6 +8,8 @@ function viewOf(svg) {
 
 function setView(svg, view) {
   svg.setAttribute("viewBox", `${view.x} ${view.y} ${view.width} ${view.height}`);
+  // What goes on above or below is reached with a finger, too.
+  svg.classList.toggle("tall", view.height < svg.dataset.height);
 }
 
 // Makes what is shown larger around a point, which stays where it is.
@@ -29,6 +31,28 @@ function showAll(svg) {
   setView(svg, { x: 0, y: 0, width: Number(svg.dataset.width), height: Number(svg.dataset.height) });
 }
 
+// Names of ports are 12 units high, the smallest letters 10. Where all of it would make names smaller
+// than 11 pixels, a part is shown first in which the smallest letters have 11: the beginning, or
+// what is not proved.
+function startReadable(svg) {
+  const { width, height } = viewOf(svg);
+  const box = svg.getBoundingClientRect();
+  if (!box.width || 12 * Math.min(box.width / width, box.height / height) >= 11) return;
+  const scale = 1.1;
+  const most = parseFloat(getComputedStyle(svg).maxHeight) || box.height;
+  const view = {
+    width: Math.min(width, box.width / scale),
+    height: Math.min(height, most / scale),
+  };
+  const wrong = svg.querySelector("a.disproved rect, a.not_comparable rect")?.getBBox();
+  const start = (middle, part, whole) => Math.max(0, Math.min(middle - part / 2, whole - part));
+  setView(svg, {
+    ...view,
+    x: wrong ? start(wrong.x + wrong.width / 2, view.width, width) : 0,
+    y: wrong ? start(wrong.y + wrong.height / 2, view.height, height) : 0,
+  });
+}
+
 function pointOf(svg, event) {
   return new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
 }
@@ -36,16 +60,19 @@ function pointOf(svg, event) {
 // A short movement is a click on what lies there.
 function movable(svg) {
   let last = null;
+  let at = null;
   let moved = 0;
   svg.addEventListener("pointerdown", (event) => {
     last = pointOf(svg, event);
+    at = [event.clientX, event.clientY];
     moved = 0;
   });
   svg.addEventListener("pointermove", (event) => {
     if (!last || event.buttons === 0) return;
     const now = pointOf(svg, event);
     const view = viewOf(svg);
-    moved += Math.abs(event.movementX) + Math.abs(event.movementY);
+    moved += Math.abs(event.clientX - at[0]) + Math.abs(event.clientY - at[1]);
+    at = [event.clientX, event.clientY];
     if (moved > 4) setView(svg, { ...view, x: view.x + last.x - now.x, y: view.y + last.y - now.y });
   });
   svg.addEventListener("dragstart", (event) => event.preventDefault());
@@ -78,6 +105,8 @@ for (const graph of document.querySelectorAll(".graph")) {
   const svg = graph.querySelector("svg");
   graph.querySelector(".controls").hidden = false;
   movable(svg);
+  startReadable(svg);
+  window.addEventListener("beforeprint", () => showAll(svg));
   svg.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();

@@ -22,7 +22,8 @@ pub(super) fn histogram(label: &str, counts: &[u64]) -> String {
         return String::new();
     };
     let mut html = format!(
-        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
+        "<div class=\"scroll\">\n<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" style=\"min-width: \
+         {WIDTH}px\" role=\"img\" aria-label=\"{}\">\n",
         escape(label)
     );
     let step = (WIDTH - 2.0 * SIDE) / counts.len() as f64;
@@ -59,7 +60,7 @@ pub(super) fn histogram(label: &str, counts: &[u64]) -> String {
     }
     let _ = writeln!(
         html,
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">units in the last place</text>\n</svg>",
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">units in the last place</text>\n</svg>\n</div>",
         WIDTH / 2.0,
         HEIGHT - 5.0
     );

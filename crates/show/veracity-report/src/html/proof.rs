@@ -14,7 +14,7 @@ use veracity_results::{Coverage, Origin, Proof, Verdict};
 use super::escape::escape;
 use super::graph::{Drawing, graph};
 use super::shell::Shell;
-use super::words::class;
+use super::words::{banner, class};
 use crate::plain::count;
 use crate::text::{row_text, why_unknown};
 
@@ -44,11 +44,7 @@ pub(super) fn page(proof: &Proof, drawing: Option<&Drawing>) -> Shell {
 }
 
 fn head(proof: &Proof) -> String {
-    let mut html = format!(
-        "<p class=\"verdict {}\">{}.</p>\n",
-        class(proof.verdict),
-        escape(&sentence(proof))
-    );
+    let mut html = banner(class(proof.verdict), &sentence(proof));
     if proof.reference.origin == Origin::Runtime {
         html += "<p>The recorded values are those of the bundle itself: this shows that runs repeat, \
                  and nothing about the Python code.</p>\n";

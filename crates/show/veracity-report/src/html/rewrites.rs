@@ -12,7 +12,7 @@ use veracity_results::{NodeRecord, Proof, RewriteChecks, RewriteLog, Verdict};
 use super::escape::escape;
 use super::graph::Drawing;
 use super::shell::Shell;
-use super::words::class;
+use super::words::{banner, class};
 use crate::drift::verdict;
 use crate::plain::count;
 use crate::rewrites::words::answer;
@@ -53,7 +53,7 @@ pub struct Window {
 /// A transformation as one HTML file.
 pub fn rewrites(of: &Rewritten<'_>) -> String {
     let (class, sentence) = answered(of);
-    let head = format!("<p class=\"verdict {class}\">{}.</p>\n{}", escape(&sentence), notes(of));
+    let head = banner(class, &sentence) + &notes(of);
     let mut page = Shell::new(&format!("Transformation: {}", of.name), &head);
     for (id, title, content) in parts(of, "") {
         page.section(id, title, &content);

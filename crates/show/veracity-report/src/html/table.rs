@@ -28,7 +28,7 @@ impl Column {
 
 /// One cell.
 pub(super) enum Cell {
-    /// Text.
+    /// Words that are broken into lines.
     Text(String),
     /// The verdict in words, in its colour.
     State(String),
@@ -44,6 +44,21 @@ pub(super) enum Cell {
     Number(f64, String),
 }
 
+impl Cell {
+    /// Whether there is anything to read.
+    fn says(&self) -> bool {
+        match self {
+            Self::Text(text)
+            | Self::State(text)
+            | Self::Short(text)
+            | Self::Code(text)
+            | Self::Link(_, text)
+            | Self::Path(text)
+            | Self::Number(_, text) => !text.is_empty(),
+        }
+    }
+}
+
 /// One row.
 pub(super) struct Row {
     /// Where links lead to, if they do; without spaces.
@@ -54,13 +69,15 @@ pub(super) struct Row {
     pub(super) cells: Vec<Cell>,
 }
 
-/// A table. One without rows is nothing.
+/// A table. One without rows is nothing; a column in which nothing stands is left out.
 pub(super) fn table(id: &str, columns: &[Column], rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
     }
+    let says = |at: usize| rows.iter().any(|row| row.cells.get(at).is_some_and(Cell::says));
+    let shown: Vec<bool> = (0..columns.len()).map(says).collect();
     let mut html = format!("<div class=\"scroll\">\n<table id=\"{id}\">\n<thead><tr>");
-    for column in columns {
+    for (column, _) in columns.iter().zip(&shown).filter(|(_, shown)| **shown) {
         let class = if column.is_number { " class=\"number\"" } else { "" };
         let title = escape(column.title);
         let _ =
@@ -68,7 +85,7 @@ pub(super) fn table(id: &str, columns: &[Column], rows: &[Row]) -> String {
     }
     html += "</tr></thead>\n<tbody>\n";
     for row in rows {
-        write_row(&mut html, row);
+        write_row(&mut html, row, &shown);
     }
     html + "</tbody>\n</table>\n</div>\n"
 }
@@ -112,7 +129,7 @@ fn verdicts() -> String {
     html + "</select></label>\n"
 }
 
-fn write_row(html: &mut String, row: &Row) {
+fn write_row(html: &mut String, row: &Row, shown: &[bool]) {
     html.push_str("<tr");
     if let Some(id) = &row.id {
         let _ = write!(html, " id=\"{}\"", escape(id));
@@ -121,17 +138,20 @@ fn write_row(html: &mut String, row: &Row) {
         let _ = write!(html, " data-verdict=\"{verdict}\"");
     }
     html.push('>');
-    row.cells.iter().for_each(|cell| write_cell(html, cell));
+    for (cell, _) in row.cells.iter().zip(shown).filter(|(_, shown)| **shown) {
+        write_cell(html, cell);
+    }
     html.push_str("</tr>\n");
 }
 
 fn write_cell(html: &mut String, cell: &Cell) {
     let _ = match cell {
-        Cell::Text(text) => write!(html, "<td>{}</td>", escape(text)),
+        Cell::Text(text) => write!(html, "<td class=\"words\">{}</td>", escape(text)),
         Cell::State(text) => write!(html, "<td class=\"state short\">{}</td>", escape(text)),
         Cell::Short(text) => write!(html, "<td class=\"short\">{}</td>", escape(text)),
         Cell::Link(target, text) => {
-            let (target, text) = (escape(target), escape(text));
+            // Long names are broken between node and port.
+            let (target, text) = (escape(target), escape(text).replace('/', "/<wbr>"));
             write!(html, "<td><a href=\"#{target}\"><code>{text}</code></a></td>")
         }
         Cell::Code(text) | Cell::Path(text) if text.is_empty() => write!(html, "<td></td>"),
@@ -142,7 +162,8 @@ fn write_cell(html: &mut String, cell: &Cell) {
         }
         Cell::Number(key, text) => {
             let (key, text) = (script_number(*key), escape(text));
-            write!(html, "<td class=\"number\" data-key=\"{key}\">{text}</td>")
+            let quiet = if text == "0" { " quiet" } else { "" };
+            write!(html, "<td class=\"number{quiet}\" data-key=\"{key}\">{text}</td>")
         }
     };
 }

@@ -10,7 +10,7 @@ use veracity_results::{
 
 use super::page::{Page, TextOptions, Tone};
 use super::summary::{outside, part, tolerance};
-use crate::plain::{exact, number};
+use crate::plain::{apart, enough, number};
 
 /// Other failing samples that are named.
 const MAX_LABELS: usize = 4;
@@ -202,7 +202,7 @@ fn write_measurement(measured: &Measurement, integral: bool, source: &str, page:
         let rest =
             if has_non_finite(&measured.non_finite) { ", as far as it is finite" } else { "" };
         let rtol = part(measured.tolerance.rtol());
-        let atol = exact(measured.min_atol);
+        let atol = enough(measured.min_atol);
         page.fact("passes", &format!("with atol {atol} at rtol {rtol}{rest}"));
     }
 }
@@ -215,7 +215,7 @@ fn write_percentiles(measured: &Measurement, page: &mut Page<'_>) {
 
 fn write_worst(measured: &Measurement, source: &str, page: &mut Page<'_>) {
     if let Some(worst) = &measured.worst {
-        let (reference, candidate) = (exact(worst.reference), exact(worst.candidate));
+        let (reference, candidate) = apart(worst.reference, worst.candidate);
         let index = &worst.index;
         page.fact("worst", &format!("at {index:?}: {source} {reference}, exported {candidate}"));
     }
@@ -305,7 +305,7 @@ pub(super) fn rollout_line(port: &RolloutPort) -> String {
     };
     let passes = match measured.outside {
         0 => String::new(),
-        _ => format!(", passes with atol {}", exact(measured.min_atol)),
+        _ => format!(", passes with atol {}", enough(measured.min_atol)),
     };
     let outside = outside(measured);
     format!("{} ({}){start}: {outside}{non_finite}{passes}", port.port, role(port.role))

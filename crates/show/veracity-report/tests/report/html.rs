@@ -8,7 +8,7 @@ use crate::drifts::{clean, guilty, report, row, wrong};
 fn everything_that_a_report_says_is_in_the_page() {
     let page = html::drift(&wrong());
     for expected in [
-        "disproved: 1 of 6 values off by more than the budget.",
+        "<strong>disproved</strong><span>: 1 of 6 values off by more than the budget.</span>",
         "<a href=\"#row-3\"><code>conv2d_1</code></a> (Conv) in <code>block.conv</code>",
         "Cause: weight_bit_mismatch: block.conv.weight differs by 5e-2",
         "export: 6 of 8 values compared, 1 part of compared ones, 1 not mapped",

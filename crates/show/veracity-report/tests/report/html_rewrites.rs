@@ -56,7 +56,9 @@ fn the_answer_and_its_coverage_stand_at_the_top_in_one_sentence() {
         ),
         (unchanged, None, "proved", "Unchanged: its 3 nodes stay as they are."),
     ] {
-        let expected = format!("<p class=\"verdict {class}\">{sentence}</p>");
+        let (word, rest) = sentence.split_once(':').unwrap();
+        let expected =
+            format!("<p class=\"verdict {class}\"><strong>{word}</strong><span>:{rest}</span></p>");
         let page = page(&log, checks.as_ref());
         let start = page.find("<h1").unwrap();
         assert!(page.contains(&expected), "{sentence}: {}", &page[start..][..400]);
@@ -125,7 +127,7 @@ fn a_bundle_shows_its_proof_and_the_changes_of_each_model() {
         page.contains("<h2>Changes of policy</h2>")
             && page.contains("<h2>Changes of observer</h2>")
     );
-    assert!(page.contains("class=\"verdict proved\">Proved: all 4 checks"));
+    assert!(page.contains("<strong>Proved</strong><span>: all 4 checks"));
     let ids: Vec<&str> =
         page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let mut different = ids.clone();

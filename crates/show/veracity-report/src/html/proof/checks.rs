@@ -65,7 +65,7 @@ fn check(index: usize, proof: &Proof, row: &ProofRow<'_>) -> Row {
         Cell::State(verdict(row.verdict).to_owned()),
         port(proof, row),
         Cell::Short(part(row)),
-        Cell::Short(kind(proof, row)),
+        Cell::Code(kind(proof, row)),
         Cell::Number(samples as f64, samples.to_string()),
         most(|one| one.max_abs),
         most(|one| one.rms),

@@ -9,7 +9,7 @@ use super::super::facts::facts;
 use super::super::histogram::histogram;
 use super::super::words::{class, number};
 use super::checks;
-use crate::plain::exact;
+use crate::plain::{apart, enough};
 
 /// A card for each output that was measured; nothing where all of them are equal to the bit.
 pub(super) fn spread(proof: &Proof) -> String {
@@ -68,7 +68,7 @@ fn details(port: &PortProof) -> Vec<(&'static str, String)> {
     }
     details.push(("largest", number(worst.max_abs)));
     if let Some(at) = &worst.worst {
-        let (index, reference, candidate) = (&at.index, exact(at.reference), exact(at.candidate));
+        let (index, (reference, candidate)) = (&at.index, apart(at.reference, at.candidate));
         details.push(("at", format!("{index:?}: {reference} in the source, {candidate} here")));
     }
     if worst.non_finite.mismatching > 0 {
@@ -76,7 +76,7 @@ fn details(port: &PortProof) -> Vec<(&'static str, String)> {
         details.push(("not finite", format!("{amount} on one side only")));
     }
     if worst.outside > 0 {
-        details.push(("would pass with atol", number(worst.min_atol)));
+        details.push(("would pass with atol", enough(worst.min_atol)));
     }
     details
 }
