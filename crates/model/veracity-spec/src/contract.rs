@@ -6,6 +6,7 @@
 //! as agreeing. Recorded values are compared elsewhere: here are words and numbers only.
 
 mod bundle;
+mod deploy;
 mod lists;
 mod metadata;
 mod order;
@@ -21,7 +22,7 @@ pub use quantity::{Number, Quantity};
 pub(crate) use robot::refuse_unknown;
 pub use rules::{Findings, Row, Status, compare};
 
-use veracity_diag::Place;
+use veracity_diag::{Diagnostic, Place};
 use veracity_tensor::DType;
 
 use crate::{AxisNames, Direction};
@@ -59,6 +60,8 @@ pub struct Contract {
     /// Whether a port that is not listed is not there. A model that speaks for a robot by its
     /// metadata is only one of those that may run on it.
     pub lists_all_ports: bool,
+    /// What of a file could not be used, and why.
+    pub remarks: Vec<Diagnostic>,
 }
 
 /// Joints in order, and numbers about each.
@@ -66,8 +69,10 @@ pub struct Contract {
 pub struct Joints {
     /// What messages call the group.
     pub subject: String,
-    /// The joints.
+    /// The joints. Where they have no names, their positions stand here.
     pub names: Stated<Vec<String>>,
+    /// Whether they have names; others are told apart by where they stand in a list.
+    pub has_names: bool,
     /// Whether the order is a port's own, which is compared there.
     pub of_port: bool,
     /// Gains, defaults and limits: one number for each joint, or none where nothing is said.

@@ -11,7 +11,9 @@ use veracity_spec::{Backend, Bundle, Direction};
 pub(super) fn robot(path: &Path) -> Result<(Contract, Vec<Diagnostic>)> {
     let is_onnx = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"));
     if !is_onnx {
-        return Ok((Contract::open_robot_yaml(path)?, Vec::new()));
+        let mut contract = Contract::open_robot_yaml(path)?;
+        let remarks = std::mem::take(&mut contract.remarks);
+        return Ok((contract, remarks));
     }
     let model = Model::read(path)?;
     let file = path.display().to_string();

@@ -12,9 +12,10 @@ use super::values::tolerance_part;
 #[command(after_help = "\
 With --robot, what the bundle declares about its inputs and outputs is held against
 what the robot declares: names, order, kinds, units, sizes, rate, gains. The robot
-is a YAML file, or an ONNX model with metadata as mjlab writes it. What only one side
-says is listed as unchecked. With --values, tensors named `node/port` that the robot
-recorded are held against the samples of the bundle, pass by pass.
+is a YAML file, the `deploy.yaml` of a Unitree robot, or an ONNX model with metadata
+as mjlab writes it. What only one side says is listed as unchecked. With --values,
+tensors named `node/port` that the robot recorded are held against the samples of the
+bundle, pass by pass.
 
 Exits with 0 when the bundle is sound and the robot agrees, 1 when not, 2 when there
 is no bundle or robot, 3 when bundle and robot say nothing in common.

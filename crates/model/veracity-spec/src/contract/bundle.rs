@@ -106,6 +106,7 @@ fn port_joints(
     (!quantities.is_empty()).then(|| Joints {
         subject: key.to_string(),
         names: Stated::new(names.clone(), place.clone()),
+        has_names: true,
         of_port: true,
         quantities,
     })

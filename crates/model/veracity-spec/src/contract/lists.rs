@@ -87,7 +87,8 @@ impl Lists<'_> {
                 Err(why) => self.unusable(key, &why, problems),
             }
         }
-        Some(Joints { subject: self.subject.clone(), names, of_port: false, quantities })
+        let subject = self.subject.clone();
+        Some(Joints { subject, names, has_names: true, of_port: false, quantities })
     }
 
     /// A list of names of which none stands twice.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use veracity_diag::{Diagnostic, Place, Result, codes, nearest};
 
+use super::deploy;
 use super::order::repeated;
 use super::quantity::{Number, Quantity};
 use super::{Contract, Joints, Port, Stated};
@@ -20,7 +21,7 @@ pub(super) const PORT: [&str; 6] =
     ["kind", "element_names", "units", "shape", "dtype", "temporal_period_ms"];
 
 /// Most joints of a robot: what is said of them may be said by name, and names are looked up.
-const MAX_JOINTS: usize = 1024;
+pub(super) const MAX_JOINTS: usize = 1024;
 
 /// What stands for the names of the joints.
 pub(super) const JOINTS: &str = "joints";
@@ -31,16 +32,19 @@ impl Contract {
         Self::from_robot_yaml(&path.display().to_string(), crate::open::read(path)?)
     }
 
-    /// Reads the bytes of a robot file, which messages call `name`. Every problem of it is told at
-    /// once.
+    /// Reads the bytes of a robot file, which messages call `name`, or of a `deploy.yaml` as Unitree's
+    /// training writes it. Every problem of it is told at once.
     pub fn from_robot_yaml(name: &str, yaml: Vec<u8>) -> Result<Self> {
         let source = Source::within_limits(name, yaml)?;
         let mut problems = Problems::new(&source);
         let mut contract = Self { place: source.file(), lists_all_ports: true, ..Self::default() };
-        if let Some(root) = load(&source, &mut problems) {
+        let root = load(&source, &mut problems);
+        if let Some(root) = root.as_ref().filter(|root| deploy::is_deploy(root)) {
+            deploy::read(root, &source, &mut contract, &mut problems);
+        } else if let Some(root) = root {
             Reader { source: &source, joints: None }.read(&root, &mut contract, &mut problems);
         }
-        problems.finish()?;
+        contract.remarks = problems.finish()?;
         Ok(contract)
     }
 }
@@ -109,6 +113,7 @@ impl Reader<'_> {
         Some(Joints {
             subject: "the joints".to_owned(),
             names: self.stated(names, list),
+            has_names: true,
             of_port: false,
             quantities,
         })
@@ -189,7 +194,7 @@ impl Reader<'_> {
 }
 
 /// The value of a key that says something.
-fn given<'n>(node: &'n YamlNode, key: &str) -> Option<&'n YamlNode> {
+pub(super) fn given<'n>(node: &'n YamlNode, key: &str) -> Option<&'n YamlNode> {
     node.get(key).filter(|value| !value.is_null())
 }
 
@@ -214,11 +219,11 @@ pub(crate) fn refuse_unknown(
     }
 }
 
-fn invalid(node: &YamlNode, message: &str, problems: &mut Problems<'_>) {
+pub(super) fn invalid(node: &YamlNode, message: &str, problems: &mut Problems<'_>) {
     problems.add(node.span, Diagnostic::error(codes::CONTRACT_INVALID, message));
 }
 
-fn positive(node: &YamlNode, key: &str, problems: &mut Problems<'_>) -> Option<f64> {
+pub(super) fn positive(node: &YamlNode, key: &str, problems: &mut Problems<'_>) -> Option<f64> {
     let value = fields::number(node, &format!("`{key}`"), problems)?;
     if value > 0.0 && value.is_finite() {
         return Some(value);

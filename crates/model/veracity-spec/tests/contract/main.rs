@@ -3,6 +3,8 @@
 //! One test binary, so that it is linked once. The modules are marked as tests for the lints.
 
 #[cfg(test)]
+mod deploy;
+#[cfg(test)]
 mod metadata;
 #[cfg(test)]
 mod order;

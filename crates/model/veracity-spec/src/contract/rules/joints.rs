@@ -41,7 +41,7 @@ fn unchecked(
 ) {
     let topic = |aspect| Topic { subject: &joints.subject, aspect };
     if !joints.of_port {
-        note(findings, topic("order"), listed(&joints.names.value));
+        note(findings, topic("order"), called(joints));
     }
     for (quantity, numbers) in &joints.quantities {
         note(findings, topic(quantity.name()), shown(&numbers.value));
@@ -49,7 +49,13 @@ fn unchecked(
 }
 
 fn group(ours: &Joints, theirs: &Joints, gain_rtol: f64, findings: &mut Findings) {
-    if !ours.of_port {
+    let by_position = (!theirs.has_names).then(|| by_position(ours, theirs, findings));
+    let theirs = match &by_position {
+        Some(Some(theirs)) => theirs,
+        Some(None) => return,
+        None => theirs,
+    };
+    if !ours.of_port && theirs.has_names {
         order(ours, theirs, findings);
     }
     for quantity in Quantity::all() {
@@ -66,6 +72,30 @@ fn group(ours: &Joints, theirs: &Joints, gain_rtol: f64, findings: &mut Findings
             numbers(topic, &bundle, &robot, gain_rtol, findings);
         }
     }
+}
+
+/// A robot's joints under the bundle's names, where the robot has none: the first is the first. That
+/// this is so cannot be checked, and is told as that. Nothing where their numbers differ.
+fn by_position(ours: &Joints, theirs: &Joints, findings: &mut Findings) -> Option<Joints> {
+    let topic = Topic { subject: &ours.subject, aspect: "order" };
+    let (bundle, robot) = (listed(&ours.names.value), called(theirs));
+    let (own, other) = (ours.names.value.len(), theirs.names.value.len());
+    if own == other {
+        findings.row(topic, Status::Unchecked, bundle, robot);
+        return Some(Joints { names: ours.names.clone(), ..theirs.clone() });
+    }
+    let message = format!("{} are {own} in the bundle, {other} on the robot", ours.subject);
+    let problem = Diagnostic::error(codes::SIZE_DIFFERS, message).at(theirs.names.place.clone());
+    findings.differs(topic, bundle, robot, problem);
+    None
+}
+
+/// The joints for a row.
+fn called(joints: &Joints) -> String {
+    if joints.has_names {
+        return listed(&joints.names.value);
+    }
+    format!("{} joints without names", joints.names.value.len())
 }
 
 fn order(ours: &Joints, theirs: &Joints, findings: &mut Findings) {
