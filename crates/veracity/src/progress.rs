@@ -5,7 +5,7 @@ use std::io::Write;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-pub use veracity_diag::progress::{Listener, Progress, Stage, listen};
+pub use veracity_diag::progress::{Listener, Part, Progress, Stage, listen};
 use veracity_report::progress::{Meter, line};
 
 /// Work that takes less than this shows nothing.
@@ -74,8 +74,7 @@ impl<W: Write> State<W> {
         let elapsed = now.saturating_sub(self.began);
         self.meter.note(elapsed, progress.done);
         let left = progress.total.and_then(|total| self.meter.left(total));
-        let counts = (progress.done, progress.total);
-        let text = line(progress.what, counts, elapsed, left, self.width);
+        let text = line(progress, elapsed, left, self.width);
         self.is_shown = true;
         // A terminal that is gone has nobody in front of it.
         let _ = write!(self.terminal, "{ERASE}{text}").and_then(|()| self.terminal.flush());
@@ -128,7 +127,7 @@ mod tests {
     }
 
     fn samples(done: u64) -> Progress {
-        Progress { what: "samples", done, total: Some(100) }
+        Progress { what: "samples", done, total: Some(100), part: None }
     }
 
     fn taken(kept: &RefCell<Vec<u8>>) -> String {
@@ -171,7 +170,7 @@ mod tests {
         time.set(60_000);
         line.heard(&samples(100));
         time.set(61_000);
-        line.heard(&Progress { what: "ticks", done: 0, total: None });
+        line.heard(&Progress { what: "ticks", done: 0, total: None, part: None });
         assert!(taken(&kept).ends_with("0 ticks, 0 s"));
     }
 

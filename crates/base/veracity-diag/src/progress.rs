@@ -22,6 +22,21 @@ pub struct Progress {
     pub done: u64,
     /// How many there are, where that is known.
     pub total: Option<u64>,
+    /// Which part of the work is under way, where it has parts. It may go back to the first one.
+    pub part: Option<Part>,
+}
+
+/// A part of work whose amount is not known: the third of five, say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What the parts are, in the singular.
+    pub what: &'static str,
+    /// Which one it is, from 1.
+    pub at: usize,
+    /// How many there are.
+    pub of: usize,
+    /// What this one is called.
+    pub name: &'static str,
 }
 
 /// Somebody who waits.
@@ -67,12 +82,23 @@ impl Stage {
     fn open(what: &'static str, total: Option<u64>) -> Self {
         let depth = DEPTH.get();
         DEPTH.set(depth + 1);
-        Self { progress: Progress { what, done: 0, total }, is_outermost: depth == 0 }
+        let progress = Progress { what, done: 0, total, part: None };
+        Self { progress, is_outermost: depth == 0 }
     }
 
     /// Counts so many more.
     pub fn advance(&mut self, more: usize) {
         self.progress.done += more as u64;
+        self.tell();
+    }
+
+    /// Goes on to another part. What was counted stays.
+    pub fn enter(&mut self, part: Part) {
+        self.progress.part = Some(part);
+        self.tell();
+    }
+
+    fn tell(&self) {
         if !self.is_outermost {
             return;
         }
@@ -133,6 +159,28 @@ mod tests {
             ("ended", 0, None),
         ];
         assert_eq!(log.0.take(), heard);
+    }
+
+    #[test]
+    fn a_part_is_told_with_what_was_counted_before_it() {
+        struct Parts(RefCell<Vec<(u64, Option<usize>)>>);
+        impl Listener for Parts {
+            fn heard(&self, progress: &Progress) {
+                self.0.borrow_mut().push((progress.done, progress.part.map(|part| part.at)));
+            }
+        }
+        let heard = Rc::new(Parts(RefCell::default()));
+        listen(Rc::clone(&heard) as Rc<dyn Listener>, || {
+            let mut stage = Stage::endless("rewrites");
+            stage.advance(2);
+            for at in [1, 2, 1] {
+                stage.enter(Part { what: "pass", at, of: 2, name: "fold" });
+                stage.advance(1);
+            }
+        });
+        let expected = [(2, None), (2, Some(1)), (3, Some(1)), (3, Some(2)), (4, Some(2))];
+        assert_eq!(heard.0.borrow()[..5], expected);
+        assert_eq!(heard.0.borrow()[5..], [(4, Some(1)), (5, Some(1))]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr as _;
+use veracity_diag::progress::{Part, Progress};
 
 use crate::plain::printable;
 
@@ -56,16 +57,16 @@ fn as_float(count: u64) -> f64 {
 
 /// How far work is, in a line of at most `width` columns.
 pub fn line(
-    what: &str,
-    (done, total): (u64, Option<u64>),
+    progress: &Progress,
     elapsed: Duration,
     left: Option<Duration>,
     width: usize,
 ) -> String {
+    let Progress { what, done, total, part } = *progress;
     let what = printable(what);
     let time = short(elapsed);
     let (bar, text) = match total {
-        None => (None, format!("{done} {what}, {time}")),
+        None => (None, format!("{}{done} {what}, {time}", part.map(named).unwrap_or_default())),
         Some(total) => {
             let done = done.min(total);
             let left = match left {
@@ -79,6 +80,11 @@ pub fn line(
         Some(bar) if BAR + 3 + text.width() <= width => format!("[{bar}] {text}"),
         _ => fitted(&text, width),
     }
+}
+
+/// What is under way, before what is counted.
+fn named(Part { what, at, of, name }: Part) -> String {
+    format!("{what} {at} of {of} ({name}): ")
 }
 
 fn bar(done: u64, total: u64) -> String {
@@ -172,8 +178,18 @@ mod tests {
             ((30, Some(120)), 42, left, 40, "30/120 samples, 42 s, about 2:05 left"),
             ((30, Some(120)), 42, left, 12, "30/120 sampl"),
         ] {
-            let found = line("samples", counts, secs(elapsed), left, width);
+            let (done, total) = counts;
+            let progress = Progress { what: "samples", done, total, part: None };
+            let found = line(&progress, secs(elapsed), left, width);
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn work_without_a_total_says_which_part_is_under_way() {
+        let part = Some(Part { what: "pass", at: 3, of: 14, name: "fold-constants" });
+        let progress = Progress { what: "rewrites", done: 412, total: None, part };
+        let found = line(&progress, secs(12), None, 80);
+        assert_eq!(found, "pass 3 of 14 (fold-constants): 412 rewrites, 12 s");
     }
 }

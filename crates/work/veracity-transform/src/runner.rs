@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use veracity_diag::Result;
-use veracity_diag::progress::Stage;
+use veracity_diag::progress::{Part, Stage};
 use veracity_onnx::{Applied, Graph, NodeId};
 
 use crate::{Class, Declined, Facts, Found, Pass, Pipeline, Proposal, View};
@@ -192,7 +192,9 @@ pub fn transform_only(
     };
     for round in 0..limits.rounds {
         let before = run.done.rewrites.len();
-        for pass in pipeline.passes() {
+        for (at, pass) in pipeline.passes().iter().enumerate() {
+            let (of, name) = (pipeline.passes().len(), pass.name());
+            run.stage.enter(Part { what: turn(round), at: at + 1, of, name });
             run.pass(pass.as_ref(), round)?;
         }
         if run.done.rewrites.len() == before {
@@ -202,6 +204,16 @@ pub fn transform_only(
         run.done.rounds = round + 1;
     }
     Ok(run.done)
+}
+
+/// What a pass is called to whoever waits: all of them run until none finds anything.
+fn turn(round: usize) -> &'static str {
+    match round {
+        0 => "pass",
+        1 => "round 2, pass",
+        2 => "round 3, pass",
+        _ => "later round, pass",
+    }
 }
 
 /// A run that is under way.

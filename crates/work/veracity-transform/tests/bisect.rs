@@ -5,16 +5,19 @@
 mod rewriter;
 mod support;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use rewriter::Rewriter;
 use veracity_diag::codes;
+use veracity_diag::progress::{Listener, Part, Progress, listen};
 use veracity_onnx::{Graph, GraphBuilder, Model, Node, Patch, Weight};
 use veracity_tensor::{DType, Tensor};
 use veracity_transform::bisect::{bisect, bisect_tool, rerun, write_repro};
 use veracity_transform::judge::CheckOptions;
 use veracity_transform::passes::{HoldConstants, RemoveDeadCode, RemoveNoOps};
-use veracity_transform::{Class, Found, Limits, Pass, Pipeline, View};
+use veracity_transform::{Class, Found, Limits, Pass, Pipeline, Trusting, View, transform};
 
 const MATCHES: usize = 53;
 
@@ -98,6 +101,57 @@ fn a_bug_in_match_37_of_53_is_found_in_few_runs() {
     std::fs::write(target.join("mine.txt"), "").unwrap();
     let refused = write_repro(&target, &found.before, &found.culprit, support::ort(), &options);
     assert_eq!(refused.unwrap_err().first_error().code, codes::REPRO_FOLDER_TAKEN);
+}
+
+/// What was told to whoever waited: what is counted, how many, and which part of how many.
+#[derive(Default)]
+struct Told(RefCell<Vec<(&'static str, u64, String)>>);
+
+impl Listener for Told {
+    fn heard(&self, progress: &Progress) {
+        let part = progress.part.map_or_else(String::new, |Part { what, at, of, name }| {
+            format!("{what} {at} of {of} ({name})")
+        });
+        self.0.borrow_mut().push((progress.what, progress.done, part));
+    }
+}
+
+#[test]
+fn whoever_waits_is_told_which_pass_runs_and_how_many_rewrites_there_are() {
+    let told = Rc::new(Told::default());
+    let pipeline = pipeline(planted);
+    let done = listen(Rc::clone(&told) as Rc<dyn Listener>, || {
+        transform(graph(halves()), &pipeline, Limits::default(), &mut Trusting).unwrap()
+    });
+    let told = told.0.take();
+    assert!(told.iter().all(|(what, ..)| *what == "rewrites"));
+    assert!(told.is_sorted_by_key(|(_, count, _)| *count), "a count that grows: {told:?}");
+    assert_eq!(told.last().unwrap().1, done.rewrites.len() as u64);
+    let passes = told.iter().map(|(.., part)| part.as_str()).collect::<Vec<_>>();
+    for part in ["pass 1 of 4 (hold-constants)", "pass 2 of 4 (planted)", "round 2, pass 1 of 4"] {
+        assert!(passes.iter().any(|found| found.starts_with(part)), "{part}: {passes:?}");
+    }
+}
+
+#[test]
+fn whoever_waits_is_told_which_step_of_a_search_it_is() {
+    let told = Rc::new(Told::default());
+    let (pipeline, options) = (pipeline(planted), CheckOptions::default());
+    listen(Rc::clone(&told) as Rc<dyn Listener>, || {
+        let graph = graph(halves());
+        bisect(&graph, &pipeline, Limits::default(), support::ort(), &options).unwrap();
+    });
+    let told = told.0.take();
+    assert!(told.iter().all(|(what, ..)| *what == "models"), "rewrites inside are not told");
+    let mut steps: Vec<&str> = told.iter().map(|(.., part)| part.as_str()).collect();
+    steps.dedup();
+    let expected = [
+        "step 1 of 4 (everything)",
+        "step 2 of 4 (which pass)",
+        "step 3 of 4 (which rewrite)",
+        "step 4 of 4 (what it needs)",
+    ];
+    assert_eq!(steps, expected);
 }
 
 /// Either of two rectifiers may go, but not both.

@@ -1,8 +1,9 @@
 //! The search by halves.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use veracity_diag::progress::Stage;
+use veracity_diag::progress::{Part, Stage};
 use veracity_diag::{Diagnostic, Result, codes};
 use veracity_engine::Engine;
 use veracity_onnx::Graph;
@@ -11,6 +12,9 @@ use veracity_results::Verdict;
 use super::ddmin;
 use crate::judge::{CheckOptions, Comparer};
 use crate::{Limits, Match, Pipeline, Rewrite, Transformed, Trusting, transform, transform_only};
+
+/// What a search asks, one after the other.
+const STEPS: [&str; 4] = ["everything", "which pass", "which rewrite", "what it needs"];
 
 /// What a search found.
 #[derive(Debug)]
@@ -65,11 +69,16 @@ pub fn bisect_by(
     limits: Limits,
     is_wrong: &mut dyn FnMut(&Transformed) -> Result<Option<String>>,
 ) -> Result<Bisection> {
-    let mut stage = Stage::endless("models");
+    let stage = RefCell::new(Stage::endless("models"));
+    let step = |at: usize| {
+        let name = STEPS[at - 1];
+        stage.borrow_mut().enter(Part { what: "step", at, of: STEPS.len(), name });
+    };
     let mut is_wrong = |candidate: &Transformed| {
-        stage.advance(1);
+        stage.borrow_mut().advance(1);
         is_wrong(candidate)
     };
+    step(1);
     let is_wrong: &mut dyn FnMut(&Transformed) -> Result<Option<String>> = &mut is_wrong;
     let whole = transform(graph.clone(), pipeline, limits, &mut Trusting)?;
     let Some(mut reason) = is_wrong(&whole)? else { return Err(nothing(&whole)) };
@@ -98,9 +107,12 @@ pub fn bisect_by(
         }
         Ok((steps[right], steps[wrong]))
     };
+    step(2);
     let (right, wrong) = narrow(&ends)?;
+    step(3);
     let (right, _) = narrow(&(right..=wrong).collect::<Vec<usize>>())?;
     let culprit = whole.rewrites[right].clone();
+    step(4);
     let earlier: Vec<Match> = whole.rewrites[..right].iter().map(Rewrite::key).collect();
     let (others, further) = needed(graph, pipeline, limits, &culprit.key(), earlier, is_wrong)?;
     let before = prefix(right)?.graph;

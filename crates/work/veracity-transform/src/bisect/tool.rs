@@ -1,8 +1,9 @@
 //! Searches another optimiser as a black box.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use veracity_diag::progress::Stage;
+use veracity_diag::progress::{Part, Stage};
 use veracity_diag::{Diagnostic, Result, codes};
 
 use super::ddmin;
@@ -25,17 +26,22 @@ pub fn bisect_tool(
     is_wrong: &mut dyn FnMut(&BTreeSet<&str>) -> Result<bool>,
 ) -> Result<ToolBisection> {
     let mut models = 0;
-    let mut stage = Stage::endless("models");
+    let stage = RefCell::new(Stage::endless("models"));
+    let step = |at: usize, name: &'static str| {
+        stage.borrow_mut().enter(Part { what: "step", at, of: 3, name });
+    };
     let mut right_without = |left_out: &[String]| {
         models += 1;
-        stage.advance(1);
+        stage.borrow_mut().advance(1);
         let left_out: BTreeSet<&str> = left_out.iter().map(String::as_str).collect();
         is_wrong(&left_out).map(|wrong| !wrong)
     };
+    step(1, "everything");
     if right_without(&[])? {
         let message = "the optimiser's result agrees with the model";
         return Err(Diagnostic::error(codes::BISECT_NOTHING, message).into());
     }
+    step(2, "nothing that can be left out");
     if !right_without(names)? {
         let message =
             format!("the result is wrong even without all {} names that were given", names.len());
@@ -43,6 +49,7 @@ pub fn bisect_tool(
             .hint("name more of what the optimiser can leave out")
             .into());
     }
+    step(3, "which of it");
     let culprits = ddmin(names.to_vec(), &mut right_without)?;
     Ok(ToolBisection { culprits, models })
 }
