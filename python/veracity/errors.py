@@ -18,6 +18,7 @@ class Diagnostic:
         message: A short phrase that stands on its own.
         location: `file:line:column (node/port)`, as far as it is known.
         hints: What to try next.
+        node: The node of the pipeline that it is about, where it is about one.
     """
 
     code: str
@@ -25,6 +26,7 @@ class Diagnostic:
     message: str
     location: str
     hints: tuple[str, ...]
+    node: str | None = None
 
     def __str__(self) -> str:
         """Render the finding with its hints, a line each."""
@@ -36,14 +38,15 @@ class Diagnostic:
 class VeracityError(Exception):
     """Something was refused; `diagnostics` says what, where and why."""
 
-    def __init__(self, diagnostics: list[Diagnostic]) -> None:
-        """Keep every finding of one refusal."""
-        super().__init__("\n".join(str(diagnostic) for diagnostic in diagnostics))
+    def __init__(self, diagnostics: list[Diagnostic], text: str | None = None) -> None:
+        """Keep every finding of one refusal; `text` is what is shown of them, all by default."""
+        every = "\n".join(str(diagnostic) for diagnostic in diagnostics)
+        super().__init__(every if text is None else text)
         self.diagnostics = diagnostics
 
-    def __reduce__(self) -> tuple[type[VeracityError], tuple[list[Diagnostic]]]:
+    def __reduce__(self) -> tuple[type[VeracityError], tuple[list[Diagnostic], str]]:
         """Survive pickling, so that worker processes can raise it."""
-        return type(self), (self.diagnostics,)
+        return type(self), (self.diagnostics, str(self))
 
 
 class BundleError(VeracityError, ValueError):
@@ -121,12 +124,12 @@ _KINDS_BY_HUNDRED: dict[int, type[VeracityError]] = {
 }
 
 
-def error_from_diagnostics(diagnostics: list[Diagnostic]) -> VeracityError:
+def error_from_diagnostics(diagnostics: list[Diagnostic], text: str | None = None) -> VeracityError:
     """Return the exception for a refusal: the hundreds of its first error's code name the kind."""
     first = next(found for found in diagnostics if found.severity == "error")
     number = int(first.code.removeprefix("VER"))
     kind = _KINDS_BY_NUMBER.get(number) or _KINDS_BY_HUNDRED.get(number // 100, BundleError)
-    return kind(diagnostics)
+    return kind(diagnostics, text)
 
 
 def refuse(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from veracity import _current
 from veracity._places import user_line
-from veracity.errors import refuse
+from veracity.errors import VeracityError, refuse
 
 if TYPE_CHECKING:
     from veracity.export.compile import CompileResult
@@ -137,23 +137,27 @@ def compile_graph(
             "VER0901", "`compile_graph` was called and nothing was recorded", hints=(hint,)
         )
     recording = recording_of(session)
-    return compile_recording(
-        recording,
-        visualize=visualize,
-        verbose=verbose,
-        validate=validate,
-        dry_run=dry_run or recording.dry_run,
-        rtol=rtol,
-        atol=atol,
-        strict=strict,
-        graph_configs=graph_configs,
-        equal_nan=equal_nan,
-        tolerance=tolerance,
-        tolerances=tolerances,
-        fresh_inputs=fresh_inputs,
-        drift=drift,
-        transform=transform,
-    )
+    try:
+        return compile_recording(
+            recording,
+            visualize=visualize,
+            verbose=verbose,
+            validate=validate,
+            dry_run=dry_run or recording.dry_run,
+            rtol=rtol,
+            atol=atol,
+            strict=strict,
+            graph_configs=graph_configs,
+            equal_nan=equal_nan,
+            tolerance=tolerance,
+            tolerances=tolerances,
+            fresh_inputs=fresh_inputs,
+            drift=drift,
+            transform=transform,
+        )
+    except VeracityError as refusal:
+        # It is about the user's code, not about ours; log.txt has the way through it.
+        raise refusal.with_traceback(None)  # noqa: B904  # what caused it stays
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from veracity import _native
-from veracity.errors import refuse
+from veracity.errors import Diagnostic, refuse
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,11 @@ class ProofResult:
                     if sample["verdict"] == "disproved":
                         return Divergence(port["port"], sample["label"])
         return None
+
+    @cached_property
+    def findings(self) -> list[Diagnostic]:
+        """What tracing noticed while the values were recorded; warnings change no verdict."""
+        return [_finding(found) for found in self.data.get("findings", ())]
 
     @property
     def coverage(self) -> Coverage:
@@ -217,6 +222,15 @@ def _pair(tolerance: Any) -> dict[str, float]:
         if not 0 <= value < float("inf"):
             raise refuse("VER0803", f"{name} must be finite and at least 0, got {value}")
     return pair
+
+
+def _finding(found: dict[str, Any]) -> Diagnostic:
+    place = found.get("place", {})
+    location = f"{place['file']}:{place['line']}" if "line" in place else place.get("file", "")
+    hints = tuple(found.get("hints", ()))
+    return Diagnostic(
+        found["code"], found["severity"], found["message"], location, hints, place.get("node")
+    )
 
 
 def _alone(port: dict[str, Any]) -> PortResult:

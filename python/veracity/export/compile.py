@@ -9,6 +9,7 @@ is written all the same, so that one can look at it, and then refused when `stri
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import logging
 import os
@@ -17,6 +18,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -86,9 +88,11 @@ class _Outcome:
     made: list[Made] = field(default_factory=list)
     wiring: Wiring = field(default_factory=lambda: Wiring([]))
     found: list[Diagnostic] = field(default_factory=list)
+    noticed: list[Diagnostic] = field(default_factory=list)
     fresh: dict[str, Fresh] = field(default_factory=dict)
     prover: Prover | None = None
     proof: ProofResult | None = None
+    told_by_proof: list[Diagnostic] = field(default_factory=list)
     drift: dict[str, ParityResult] = field(default_factory=dict)
     transforms: dict[str, TransformResult] = field(default_factory=dict)
 
@@ -96,6 +100,10 @@ class _Outcome:
     def seed(self) -> int:
         """Seed of the fresh inputs."""
         return fresh.seed_of(self.recording.name)
+
+    def noticed_for_proof(self) -> list[dict[str, Any]]:
+        """Return what tracing noticed, as the proof and the samples hold it."""
+        return describe.noticed(self.noticed, [node.name for node in self.recording.nodes])
 
     def failed(self) -> list[str]:
         """Return the nodes whose model was not shown to be right."""
@@ -200,7 +208,7 @@ def compile_recording(
         if visualize and recording.nodes:
             _draw(recording.folder, log)
         _write_page(outcome, log)
-        _tell(outcome, log)
+        _tell(outcome, log, strict=strict)
         if strict:
             _refuse_wrong(outcome)
     if not checks:
@@ -226,6 +234,7 @@ def _make(outcome: _Outcome, folder: Path, log: ExportLog) -> None:
     recording = outcome.recording
     describe.check_extras(recording.nodes)
     outcome.found += describe.misfit_names(recording.nodes)
+    outcome.noticed = list(outcome.found)
     wiring = wire(recording)
     if recording.dry_run:
         outcome.made = [describe_only(node) for node in wiring.nodes]
@@ -283,12 +292,9 @@ def _wrong_while_recording(node: Node, outcome: _Outcome) -> str | None:
     for found in outcome.recording.diagnostics:
         if found.severity != "error":
             continue
-        about = [
-            name for name in names if f"'{name}'" in found.message or f"`{name}`" in found.message
-        ]
+        about = describe.nodes_of(found, names)
         if not about or node.name in about:
-            place = "/".join(Path(found.location.partition(" (")[0]).parts[-2:])
-            return f"{found.code} at {place}: {found.message}"
+            return f"{found.code} at {describe.short_place(found.location)}: {found.message}"
     return None
 
 
@@ -333,7 +339,9 @@ def _write(outcome: _Outcome, work: Path, configs: GraphConfigs | None, log: Exp
         values = describe.samples(outcome.made, outcome.wiring.generated, outcome.fresh)
         if values:
             samples = work / "samples.safetensors"
-            metadata = describe.samples_metadata(outcome.made, outcome.seed, outcome.fresh)
+            metadata = describe.samples_metadata(
+                outcome.made, outcome.seed, outcome.fresh, outcome.noticed_for_proof()
+            )
             _native.write_samples(samples, values, metadata)
     draft = describe.as_json(describe.draft(outcome.made, outcome.wiring, configs, samples))
     strangers = _native.strangers(recording.folder)
@@ -366,6 +374,7 @@ def _write_into(
         "reference": reference,
         "sessions": prover.sessions,
         "threads": torch.get_num_threads(),
+        "findings": outcome.noticed_for_proof(),
     }
     made = prover.builder.write_bundle(
         folder,
@@ -428,14 +437,20 @@ def _write_beside(outcome: _Outcome, draft: str, initial: dict[str, torch.Tensor
         shutil.rmtree(fresh)
 
 
-def _tell(outcome: _Outcome, log: ExportLog) -> None:
+def _tell(outcome: _Outcome, log: ExportLog, *, strict: bool) -> None:
+    """Note everything in the log; the console gets each finding once.
+
+    The text of the proof has what tracing noticed, and the exception the errors.
+    """
     for found in outcome.found:
-        log.finding(found)
+        in_proof = outcome.proof is not None and found in outcome.noticed
+        log.finding(found, told=in_proof or (strict and found.severity == "error"))
     if outcome.proof is not None:
         # The text says it in order; the findings are for those who read the result.
         data = outcome.proof.data
         told = validate.findings(data, outcome.recording.nodes)
-        outcome.found += [one for one in told if not _is_told(one, outcome)]
+        outcome.told_by_proof = [one for one in told if not _is_told(one, outcome)]
+        outcome.found += outcome.told_by_proof
         failed = outcome.failed()
         for node in data["nodes"]:
             mark, word = ("FAIL", "failed") if node["node"] in failed else ("PASS", "passed")
@@ -509,7 +524,14 @@ def _refuse_wrong(outcome: _Outcome) -> None:
         listed = Diagnostic("VER1005", "error", message, location, tuple(hints))
         # A warning may be the reason: a random draw, a frozen value.
         warnings = [found for found in outcome.found if found.severity == "warning"]
-        raise error_from_diagnostics([listed, *errors, *warnings])
+        # The numbers stand in the text of the proof.
+        causes = [found for found in errors if found not in outcome.told_by_proof]
+        known = {hint for cause in causes for hint in cause.hints}
+        shown = dataclasses.replace(
+            listed, hints=tuple(hint for hint in hints if hint not in known)
+        )
+        text = "\n".join(str(found) for found in [shown, *causes])
+        raise error_from_diagnostics([listed, *errors, *warnings], text)
     if errors:
         raise error_from_diagnostics(errors)
 

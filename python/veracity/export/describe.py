@@ -89,8 +89,17 @@ def samples(
     return found
 
 
-def samples_metadata(made: list[Made], seed: int, fresh: dict[str, Fresh]) -> dict[str, str]:
-    """Return what the file of samples says about itself."""
+def samples_metadata(
+    made: list[Made], seed: int, fresh: dict[str, Fresh], found: list[dict[str, Any]]
+) -> dict[str, str]:
+    """Return what the file of samples says about itself.
+
+    Args:
+        made: The nodes.
+        seed: Seed of the fresh inputs.
+        fresh: The fresh inputs, by node.
+        found: What tracing noticed, as `noticed` gives it.
+    """
     ticks = {one.node.name: [sample.tick for sample in one.node.samples] for one in made}
     notes = {name: one.note for name, one in fresh.items() if one.note is not None}
     return {
@@ -102,6 +111,8 @@ def samples_metadata(made: list[Made], seed: int, fresh: dict[str, Fresh]) -> di
         "unstable": as_json({name: one.unstable for name, one in fresh.items() if one.unstable}),
         "wrong": as_json({name: one.wrong for name, one in fresh.items() if one.wrong}),
         "ticks": as_json(ticks),
+        "passes": as_json({one.node.name: one.node.seen for one in made if one.node.seen}),
+        "findings": as_json(found),
         "sources": as_json(sources(made)),
     }
 
@@ -109,7 +120,42 @@ def samples_metadata(made: list[Made], seed: int, fresh: dict[str, Fresh]) -> di
 def sources(made: list[Made]) -> dict[str, str]:
     """Return where nodes begin in the code: folder, file and line, whoever has the code."""
     places = {one.node.name: one.node.location for one in made if one.node.location}
-    return {name: "/".join(Path(place).parts[-2:]) for name, place in sorted(places.items())}
+    return {name: short_place(place) for name, place in sorted(places.items())}
+
+
+def short_place(location: str) -> str:
+    """Return folder, file and line of a location."""
+    return "/".join(Path(location.partition(" (")[0]).parts[-2:])
+
+
+def nodes_of(found: Diagnostic, names: list[str]) -> list[str]:
+    """Return the nodes that a finding is about; none when it names none."""
+    if found.node is not None:
+        return [found.node]
+    return [name for name in names if f"'{name}'" in found.message or f"`{name}`" in found.message]
+
+
+def noticed(found: list[Diagnostic], names: list[str]) -> list[dict[str, Any]]:
+    """Return findings of tracing as a proof holds them."""
+    return [
+        {
+            "code": one.code,
+            "severity": one.severity,
+            "message": one.message,
+            "place": _place_of(one, names),
+            "hints": list(one.hints),
+        }
+        for one in found
+    ]
+
+
+def _place_of(found: Diagnostic, names: list[str]) -> dict[str, Any]:
+    place: dict[str, Any] = {}
+    file, _, line = short_place(found.location).rpartition(":")
+    if file and line.isdigit():
+        place = {"file": file, "line": int(line)}
+    about = nodes_of(found, names)
+    return place | ({"node": about[0]} if len(about) == 1 else {})
 
 
 def made_with() -> str:
@@ -131,7 +177,9 @@ def misfit_names(nodes: list[Node]) -> list[Diagnostic]:
             if problem is not None:
                 message = f"{node.name}/{port.name}: {problem}"
                 hint = "runtimes that reorder by name cannot use these names"
-                found.append(Diagnostic("VER0323", "warning", message, node.location, (hint,)))
+                found.append(
+                    Diagnostic("VER0323", "warning", message, node.location, (hint,), node.name)
+                )
     return found
 
 

@@ -55,9 +55,10 @@ class ExportLog:
         """Tell what is wrong."""
         _LOGGER.error("%s", message)
 
-    def finding(self, found: Diagnostic) -> None:
-        """Note a finding at its severity."""
-        _LOGGER.log(_LEVELS.get(found.severity, logging.WARNING), "%s", found)
+    def finding(self, found: Diagnostic, *, told: bool = False) -> None:
+        """Note a finding at its severity; the console leaves out what it is told in another way."""
+        level = _LEVELS.get(found.severity, logging.WARNING)
+        _LOGGER.log(level, "%s", found, extra={"told": told})
 
     def summary(self, message: str, *, level: int = logging.INFO) -> None:
         """Tell the outcome: shown on the console whatever its level."""
@@ -94,7 +95,7 @@ class ExportLog:
     ) -> None:
         """Note what went wrong and close."""
         if error is not None:
-            _LOGGER.debug("ended by %s: %s", type(error).__name__, error)
+            _LOGGER.debug("ended by %s: %s", type(error).__name__, error, exc_info=error)
         self.close()
 
     def _handlers(self) -> list[logging.Handler]:
@@ -145,7 +146,8 @@ class _ConsoleHandler(logging.StreamHandler):  # type: ignore[type-arg]  # no ge
 
     def filter(self, record: logging.LogRecord) -> bool:
         matters = record.levelno >= logging.WARNING or getattr(record, "summary", False)
-        return (self.verbose or matters) and bool(super().filter(record))
+        wanted = (self.verbose or matters) and not getattr(record, "told", False)
+        return wanted and bool(super().filter(record))
 
 
 def _console_handler(verbose: bool) -> _ConsoleHandler | None:

@@ -84,6 +84,8 @@ class Prover:
         """
         node = made.node
         self.builder.declare(node.name, exported.output_names)
+        if node.seen:
+            self.builder.passes(node.name, node.seen)
         twice = all(bytes_of(sample) <= MAX_REPEATED_BYTES for sample in node.samples[:1])
         notes = [fresh.note, None if twice else "run once: its samples are large"]
         if any(notes):

@@ -54,7 +54,9 @@ class Closing:
         backend_params: dict[str, Any],
     ) -> None:
         node.slice_number = closed["slice"]
-        node.constant_versions = passes.versions_of(passes.slice_of(self._session, node))
+        program = passes.slice_of(self._session, node)
+        node.constant_versions = passes.versions_of(program)
+        node.watched = passes.watched(program)
         names = node.input_names()
         node.used = {names[number] for number, _, _, used in closed["inputs"] if used}
         self._session.escapes[node.name] = self._escapes_that_matter(node, closed)
@@ -68,7 +70,9 @@ class Closing:
             if mark.state and name not in node.states and name not in node.demoted:
                 message = f"state {name!r} of `{node.name}` is never updated: it is an input"
                 hints = ("call `update_state`",)
-                self._session.tell(Diagnostic("VER0910", "warning", message, mark.location, hints))
+                self._session.tell(
+                    Diagnostic("VER0910", "warning", message, mark.location, hints, node.name)
+                )
 
     def _escapes_that_matter(
         self, node: TracedNode, closed: dict[str, Any]
@@ -130,7 +134,9 @@ class Closing:
         for tensor, before in running.separated:
             if recorder.write_count(tensor) != before:
                 place = recorder.written_at(tensor) or location
-                self._session.tell(Diagnostic("VER0923", "warning", message, place, hints))
+                self._session.tell(
+                    Diagnostic("VER0923", "warning", message, place, hints, node.name)
+                )
 
     def _judge_glue(self, node: TracedNode, closed: dict[str, Any]) -> None:
         """On the first pass glue lies within a tick; later it may be the world's answer."""

@@ -19,6 +19,7 @@ def problem(what: str, location: str, node: str, other: str | None, ports: list[
     if what == "mixed":
         return _error(
             "VER0907",
+            node,
             f"`{node}` uses a value of `{other}`, which is not finished",
             location,
             f"finish `{other}` first and give the value to `{node}` as an input",
@@ -26,6 +27,7 @@ def problem(what: str, location: str, node: str, other: str | None, ports: list[
     if what == "untraced":
         return _error(
             "VER0908",
+            node,
             f"output {names} of `{node}` does not depend on its inputs",
             location,
             "give constants as `static_outputs`",
@@ -34,6 +36,7 @@ def problem(what: str, location: str, node: str, other: str | None, ports: list[
     if what == "overlap":
         return _error(
             "VER0923",
+            node,
             f"inputs {names} of `{node}` share memory, and it is written",
             location,
             "give the node copies: `tensor.clone()`",
@@ -41,6 +44,7 @@ def problem(what: str, location: str, node: str, other: str | None, ports: list[
     if what == "partly":
         return _error(
             "VER0912",
+            node,
             f"`{node}` reads memory around its input {names} that is no input",
             location,
             "mark the whole tensor as the input",
@@ -49,6 +53,7 @@ def problem(what: str, location: str, node: str, other: str | None, ports: list[
         source = f"`{other}`" if other else "another node"
         return _warning(
             "VER0914",
+            node,
             f"`{node}` uses a value of {source} that is none of its inputs: it is fixed",
             location,
             "give it to `input_tensors`",
@@ -56,12 +61,14 @@ def problem(what: str, location: str, node: str, other: str | None, ports: list[
     if what == "unseen":
         return _warning(
             "VER0915",
+            node,
             f"`{node}` uses a tensor that was made out of sight: it is fixed",
             location,
             "if it depends on the inputs, make it with torch inside of the session",
         )
     return _warning(
         "VER0916",
+        node,
         f"`{node}` draws random numbers: the export cannot repeat them",
         location,
         "switch to `eval()`, or draw outside of the node and mark the draw as an input",
@@ -72,6 +79,7 @@ def plain_draws(node: str, location: str) -> Diagnostic:
     """Return the finding for generators of Python or NumPy that moved during the only pass."""
     return _warning(
         "VER0916",
+        node,
         f"`{node}` draws random numbers with `random` or `numpy.random`: what they decide is fixed",
         location,
         "draw outside of the node and mark the draw as an input; or record two passes: when they "
@@ -85,12 +93,14 @@ def frozen(node: str, what: str, location: str, *, changed: bool) -> Diagnostic:
     if changed:
         return _error(
             "VER0911",
+            node,
             f"a value of `{node}` left for Python {how} and changes from pass to pass",
             location,
             "keep it a tensor: `torch.where` instead of a branch, no `item()`",
         )
     return _warning(
         "VER0911",
+        node,
         f"a value of `{node}` left for Python {how}: what Python made of it is fixed",
         location,
         "keep it a tensor: `torch.where` instead of a branch, no `item()`",
@@ -119,6 +129,7 @@ def missed_input(node: str, location: str, what: str) -> Diagnostic:
     """Return the finding for a constant that is none."""
     return _error(
         "VER0912",
+        node,
         f"{what} changes from pass to pass and is no input of `{node}`",
         location,
         "mark it with `input_tensors`, or as state with `state_tensors` and `update_state`",
@@ -129,6 +140,7 @@ def fixed_number(node: str, name: str, location: str) -> Diagnostic:
     """Return the finding for a number given as an input."""
     return _warning(
         "VER0911",
+        node,
         f"`{name}` of `{node}` is a Python number: it is fixed in the export",
         location,
         "make it a tensor if it is an input",
@@ -139,6 +151,7 @@ def changed_constant(node: str, location: str) -> Diagnostic:
     """Return the finding for a weight that was changed where nobody saw it."""
     return _error(
         "VER0921",
+        node,
         f"a constant of `{node}` was changed after it was recorded",
         location,
         "compile before you change weights, or record again",
@@ -149,6 +162,7 @@ def left_behind(node: str, location: str) -> Diagnostic:
     """Return the finding for memory that outlives the node and is read again on the next pass."""
     return _warning(
         "VER0912",
+        node,
         f"`{node}` changes a tensor that outlives it and reads it on its next pass: the export "
         "begins from the first value each time",
         location,
@@ -160,6 +174,7 @@ def pass_differs(node: str, location: str, number: int) -> Diagnostic:
     """Return the finding for a pass that computes something else."""
     return _error(
         "VER0918",
+        node,
         f"pass {number} of `{node}` computes something else than its first pass",
         location,
         "one node has one program: give each branch a node of its own",
@@ -171,12 +186,12 @@ def loose_glue(node: str, port: str, location: str, *, refused: bool) -> Diagnos
     message = f"input `{port}` of `{node}` is computed from another node's output outside of any"
     hint = f"move this line into `{node}`, or into the node before it"
     make = _error if refused else _warning
-    return make("VER0913", f"{message} node: the computation is not exported", location, hint)
+    return make("VER0913", node, f"{message} node: the computation is not exported", location, hint)
 
 
-def _error(code: str, message: str, location: str, *hints: str) -> Diagnostic:
-    return Diagnostic(code, "error", message, location, hints)
+def _error(code: str, node: str, message: str, location: str, *hints: str) -> Diagnostic:
+    return Diagnostic(code, "error", message, location, hints, node)
 
 
-def _warning(code: str, message: str, location: str, *hints: str) -> Diagnostic:
-    return Diagnostic(code, "warning", message, location, hints)
+def _warning(code: str, node: str, message: str, location: str, *hints: str) -> Diagnostic:
+    return Diagnostic(code, "warning", message, location, hints, node)

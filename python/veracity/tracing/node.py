@@ -136,6 +136,7 @@ class TracedNode:
     opaque: dict[str, Any] = field(default_factory=dict)
     slice_number: int | None = None
     constant_versions: list[tuple[int, int | None]] = field(default_factory=list)
+    watched: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     samples: list[Sample] = field(default_factory=list)
     completed: int = 0

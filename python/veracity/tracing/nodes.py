@@ -73,6 +73,7 @@ class Node:
         traced: Whether the node is exported at all (`non_traced` switches it off).
         again: Runs the node's code on other inputs, where that is possible.
         passes: How many passes were looked at in full; all after the first agree with it.
+        seen: How many passes there were, kept as samples or not; 0 when nobody counted.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Node:
     traced: bool = True
     again: Again | None = None
     passes: int = 1
+    seen: int = 0
 
 
 @dataclass

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity.errors import Diagnostic, VeracityError
-from veracity.tracing import findings
-from veracity.tracing.node import Pass, TracedNode
+from veracity.tracing import findings, names
+from veracity.tracing.node import DTYPE_NAMES, Pass, TracedNode
 from veracity.tracing.slice import Ref, Slice
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def compare(session: Session, node: TracedNode, running: Pass, closed: dict[str,
     try:
         agrees = _replays(session, node, running)
         if not agrees:
+            node.watched = []  # it is told
             _explain(session, node, later, closed["escapes"])
     finally:
         session.recorder.drop_slice(later)
@@ -83,6 +84,31 @@ def versions_of(program: Slice) -> list[tuple[int, int | None]]:
     ]
 
 
+def watched(program: Slice) -> list[tuple[torch.Tensor, int]]:
+    """Return the constants that the node itself leaves alone, with torch's count of writes.
+
+    The count is a look at a number, so it is compared on every pass, also on those that are only
+    followed by their marks. A write that torch does not count (through `.data`, or by another
+    library) and another tensor in its place are seen when a pass is compared in full.
+    """
+    return [
+        (use.tensor, use.tensor._version)
+        for use in program.constants
+        if not use.written and not use.tensor.is_inference()
+    ]
+
+
+def constants_written(node: TracedNode) -> bool:
+    """Say whether a constant was written since the last time that somebody asked."""
+    for tensor, count in node.watched:
+        if tensor._version != count:
+            node.watched = [(one, one._version) for one, _ in node.watched]
+            # It works on the memory itself, until the slice has a copy of what was there before.
+            node.replay = None
+            return True
+    return False
+
+
 def changed_constants(node: TracedNode, program: Slice) -> list[Diagnostic]:
     """Tell about constants that were written after the session, where nobody saw it."""
     places = {
@@ -106,6 +132,7 @@ def _same(got: torch.Tensor, want: torch.Tensor) -> bool:
 def _explain(
     session: Session, node: TracedNode, later: int, escapes: list[tuple[str, str, int]]
 ) -> None:
+    known = {_about(one) for one in session.diagnostics}
     found = _changed_constants(session, node, later)
     first = {(what, location): print_ for what, location, print_ in session.escapes[node.name]}
     changed = [
@@ -117,7 +144,13 @@ def _explain(
     if not found:
         found = _changed_program(session, node, later)
     for diagnostic in found:
-        session.tell(diagnostic)
+        # Each pass that differs says it, and may know another name.
+        if _about(diagnostic) not in known:
+            session.tell(diagnostic)
+
+
+def _about(found: Diagnostic) -> tuple[str, str, str, str | None]:
+    return found.code, found.severity, found.location, found.node
 
 
 def _changed_constants(session: Session, node: TracedNode, later: int) -> list[Diagnostic]:
@@ -131,8 +164,16 @@ def _changed_constants(session: Session, node: TracedNode, later: int) -> list[D
             continue
         left, right = first_slice.constants[first].tensor, later_slice.constants[other].tensor
         if not _same(left, right):
-            found.append(findings.missed_input(node.name, location, "a tensor"))
+            found.append(findings.missed_input(node.name, location, _described(right)))
     return found
+
+
+def _described(tensor: torch.Tensor) -> str:
+    """Return a tensor in words: its name where the code has one, its dtype and its shape."""
+    name = names.name_of(tensor)
+    dtype = DTYPE_NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch."))
+    called = "a tensor" if name is None else f"the tensor `{name}`"
+    return f"{called} ({dtype}{list(tensor.shape)})"
 
 
 def _changed_program(session: Session, node: TracedNode, later: int) -> list[Diagnostic]:

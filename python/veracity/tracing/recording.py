@@ -83,6 +83,7 @@ def _node(session: Session, node: TracedNode, loops: set[tuple[str, str]]) -> No
         traced=traced,
         again=node.again if isinstance(node.again, Again) else None,
         passes=1 + node.compared,
+        seen=node.completed,
     )
 
 
@@ -115,7 +116,7 @@ def _edges(
             message = f"`{consumer.name}/{name}` is {delay} passes old, and fewer were kept"
             hints = (f"run at least {delay} passes with `max_cached_io` of at least {delay}",)
             location = consumer.inputs[name].location
-            found.append(Diagnostic("VER0926", "error", message, location, hints))
+            found.append(Diagnostic("VER0926", "error", message, location, hints, consumer.name))
             continue
         edges.append(Edge(origin, (consumer.name, name), delay, initial))
     found += _edge_problems(nodes, graph)
@@ -161,7 +162,7 @@ def _different_rates(nodes: list[TracedNode], graph: dict[str, Any]) -> list[Dia
             )
             location = node.inputs[name].location
             hints = ("export nodes that run at different rates as bundles of their own",)
-            found.append(Diagnostic("VER0917", "warning", message, location, hints))
+            found.append(Diagnostic("VER0917", "warning", message, location, hints, node.name))
     return found
 
 

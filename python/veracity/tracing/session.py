@@ -13,7 +13,7 @@ import torch
 from veracity._native import Recorder
 from veracity.errors import Diagnostic, refuse
 from veracity.export.log import ExportLog
-from veracity.tracing import arrays, chance, memory, operations
+from veracity.tracing import arrays, chance, memory, operations, passes
 from veracity.tracing.calls import Calls
 from veracity.tracing.closing import Closing
 from veracity.tracing.inputs import Inputs
@@ -176,9 +176,11 @@ class Session:
         """Say whether this pass is recorded in full, and switch the recorder on or off.
 
         Passes are compared with the first until enough agreed; then only marks are kept, and the
-        rest is looked at again on passes that are further and further apart, two in a row.
+        rest is looked at again on passes that are further and further apart, two in a row, and
+        whenever a constant of the node was written.
         """
         wanted = self._wants_comparison(node) or self._is_review(node.completed)
+        wanted = passes.constants_written(node) or wanted
         if self.recorder.has_open():
             return self.recording
         if wanted and not self.recording:

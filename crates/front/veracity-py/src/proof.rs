@@ -135,6 +135,11 @@ impl ProofBuilder {
         self.builder.fresh_note(node, text);
     }
 
+    /// Says how many passes of a node were seen, kept or not.
+    fn passes(&mut self, node: &str, seen: usize) {
+        self.builder.passes(node, seen);
+    }
+
     /// Writes a bundle from a draft in JSON: runs it over time before anybody else can see it, sums
     /// up, and puts the proof into it. The builder is empty afterwards.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
@@ -164,6 +169,7 @@ impl ProofBuilder {
             let run_options = RunOptions::new().with_session(options.clone());
             let rollout = proof::roll_out(bundle, &samples, &engines, &run_options, policy);
             builder.rollout(rollout);
+            builder.noticed(facts.findings);
             let environment = proof::environment(facts.sessions, &options);
             let environment = Environment { threads: facts.threads, ..environment };
             let made = builder.finish(proof::subject(bundle), facts.reference, environment);
@@ -191,6 +197,7 @@ struct Facts {
     reference: Reference,
     sessions: Vec<SessionRecord>,
     threads: usize,
+    findings: Vec<Diagnostic>,
 }
 
 /// What counts as equal in a check, as Python gives it.
