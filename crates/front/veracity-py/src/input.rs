@@ -86,7 +86,8 @@ impl<'py> Input<'py> {
     /// meanwhile. Those that do not lie row-major are copied.
     pub(crate) fn shared(self) -> veracity::Result<SharedTensor> {
         let view = self.view()?;
-        let is_plain = self.strides.is_none() && self.start.addr() % self.dtype.size() == 0;
+        let is_plain =
+            self.strides.is_none() && self.start.addr().is_multiple_of(self.dtype.size());
         if !is_plain || view.shape().elements() == 0 {
             return Ok(held(&view));
         }
