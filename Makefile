@@ -55,7 +55,7 @@ parity-sweep: setup ## Compare every network of the zoo with its export; writes 
 	$(BIN)/maturin develop --quiet --locked --release
 	$(BIN)/python -m veracity.drift.sweep --out docs/parity-sweep.md
 
-screenshots: build ## Make the pictures of docs/reports.md anew; needs chromium
+screenshots: build ## Make the pictures of the documentation anew; needs chromium
 	PYTHONPATH=python/tests $(BIN)/python -m support.screenshots --out docs/pictures
 
 # Pinned, and built once into target/: it is no part of the product.

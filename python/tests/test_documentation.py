@@ -14,23 +14,19 @@ from support.pages import (
     PAGES,
     ROOT,
     SUMMARY,
-    Block,
     anchors,
     blocks,
     commands,
     dead_link,
     links,
 )
+from support.shown import Step, first_missing, steps_of
 
 BINARY = ROOT / "target" / "debug" / "veracity"
 CLI = ROOT / "docs" / "reference" / "cli.md"
 #: Blocks of examples are run by test_examples.py, each example from an empty folder.
 RUN = [
-    block
-    for page in PAGES
-    if not page.is_relative_to(ROOT / "examples")
-    for block in blocks(page)
-    if block.language in ("sh", "python")
+    step for page in PAGES if not page.is_relative_to(ROOT / "examples") for step in steps_of(page)
 ]
 
 
@@ -55,20 +51,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("block", RUN, ids=lambda b: f"{b.page.relative_to(ROOT)}:{b.line}")
-def test_a_block_runs(folder: Path, block: Block) -> None:
+@pytest.mark.parametrize(
+    "step", RUN, ids=lambda s: f"{s.block.page.relative_to(ROOT)}:{s.block.line}"
+)
+def test_a_block_runs_and_prints_what_is_shown_below_it(folder: Path, step: Step) -> None:
+    block = step.block
     if block.language == "python":
         command = [sys.executable, "-c", block.code]
     else:
         command = ["bash", "-euo", "pipefail", "-c", block.code]
     done = subprocess.run(
-        command, cwd=folder, env=_environment(folder), capture_output=True, text=True, check=False
+        command,
+        cwd=folder,
+        env=_environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, done.stdout
+    if step.shown:
+        missing = first_missing(step.shown, done.stdout.replace(f"{folder}/", ""))
+        assert missing is None, f"{missing!r} is not as in\n{done.stdout}"
 
 
-def test_there_are_blocks_to_run() -> None:
-    assert {"sh", "python"} == {block.language for block in RUN}
+def test_there_are_blocks_to_run_and_answers_to_compare() -> None:
+    assert {"sh", "python"} == {step.block.language for step in RUN}
+    assert any(step.shown for step in RUN)
 
 
 def test_a_block_says_what_it_is() -> None:

@@ -1,8 +1,6 @@
 """Each example, as its README has it: from an empty folder, block by block.
 
-A block of text right below a block of commands is what they print, word by word. A line of dots
-stands for what is left out; where lines are broken does not matter. Numbers with a point or an
-exponent are measured, so that only their places are compared. Paths start at the root.
+A block of text right below a block of commands is what they print. Paths start at the root.
 """
 
 from __future__ import annotations
@@ -12,34 +10,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import yaml
-from support.pages import ROOT, Block, blocks
+from support.pages import ROOT, Block
+from support.shown import first_missing, steps_of
 
 EXAMPLES = ROOT / "examples"
 BINARY = ROOT / "target" / "debug" / "veracity"
 FOLDERS = sorted(page.parent.name for page in EXAMPLES.glob("*/README.md"))
-MEASURED = re.compile(r"\b\d+(\.\d+(e[-+]?\d+)?|e[-+]?\d+)\b|(?<=largest error )0\b")
-
-
-class Step(NamedTuple):
-    """Commands of a README, and what they are said to print."""
-
-    block: Block
-    shown: str
-
-
-def steps_of(page: Path) -> list[Step]:
-    found = blocks(page)
-    # The closing fence, an empty line, the opening fence.
-    texts = {block.line: block.code for block in found if block.language == "text"}
-    return [
-        Step(block, texts.get(block.line + block.code.count("\n") + 3, ""))
-        for block in found
-        if block.language in ("sh", "python")
-    ]
 
 
 def test_every_readme_shows_what_it_prints() -> None:
@@ -77,24 +56,6 @@ def run(block: Block, folder: Path) -> str:
     )
     assert done.returncode == 0, f"line {block.line}:\n{done.stdout}"
     return done.stdout.replace(f"{folder}/", "")
-
-
-def first_missing(shown: str, printed: str) -> str | None:
-    """Return the first part of what is shown that was not printed in its turn."""
-    parts = [_plain(part) for part in re.split(r"^\.\.\.$", shown, flags=re.M)]
-    rest = _plain(printed)
-    for number, part in enumerate(parts):
-        at = 0 if number == 0 else rest.find(part)
-        if number and number == len(parts) - 1:
-            at = len(rest) - len(part)
-        if at < 0 or not rest[at:].startswith(part):
-            return part
-        rest = rest[at + len(part) :].strip()
-    return rest or None if len(parts) == 1 else None
-
-
-def _plain(text: str) -> str:
-    return " ".join(MEASURED.sub("#", text).split())
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,52 @@ def test_pages_open_from_disk_without_complaints(
         assert page.problems() == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "table"), [("failing", "ports"), ("proof", "ports"), ("drift", "rows")]
+)
+def test_wide_tables_fit_a_screen_and_scroll_by_themselves_on_a_phone(
+    browser: Browser, pages: dict[str, Path], made: dict[str, Path], kind: str, table: str
+) -> None:
+    """Nothing is cut off at 1200 pixels; at 390 the table moves in its own box."""
+    widths = (
+        f"(() => {{ const box = document.querySelector('#{table}').parentElement;"
+        "return [box.scrollWidth, box.clientWidth]; })()"
+    )
+    for width in (1200, 390):
+        with browser.page({**pages, **made}[kind], width=width) as page:
+            inside, shown = page.evaluate(widths)
+            assert (inside <= shown) is (width == 1200), f"{inside} in {shown} at {width}"
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_pipeline_can_be_read_and_moved_on_a_phone(
+    browser: Browser, made: dict[str, Path]
+) -> None:
+    """It begins at what is wrong, in letters of 11 pixels; a button shows all of it."""
+    letters = (
+        "Math.min(...Array.from(document.querySelectorAll('.graph svg text'), (each) =>"
+        " parseFloat(getComputedStyle(each).fontSize) * each.getScreenCTM().a))"
+    )
+    view = "document.querySelector('.graph svg').getAttribute('viewBox')"
+    with browser.page(made["failing"], width=390, height=844) as page:
+        page.evaluate("document.querySelector('.graph').scrollIntoView()")
+        assert page.evaluate(letters) >= 10.99
+        place = "document.querySelector('.graph a.disproved rect').getBoundingClientRect()"
+        left, right = page.evaluate(f"[{place}.left, {place}.right]")
+        assert 0 <= left < right <= 390
+        before = page.evaluate(view)
+        page.drag(".graph svg", 120, 0)
+        page.wait_until(f"{view} !== '{before}'")
+        assert float(page.evaluate(view).split()[0]) < float(before.split()[0])
+        page.click(".graph button[value=all]")
+        assert page.evaluate(view).startswith("0 0 ")
+        assert page.evaluate(letters) < 8
+        page.pdf()
+        assert page.problems() == []
+    with browser.page(made["failing"], width=1200) as page:
+        assert page.evaluate(view).startswith("0 0 "), "there is room for all of it"
+
+
 def test_heads_of_tables_sort_with_pointer_and_keyboard(proof: Page) -> None:
     """A click sorts, another one turns the order around, and Enter does the same."""
     names = column(proof, "ports", 3)
@@ -348,11 +394,11 @@ def test_pages_of_resnet_are_smaller_than_two_megabytes(browser: Browser, tmp_pa
 
 def test_the_pictures_of_the_documentation_are_there() -> None:
     """Each state of each page, light and dark, as `make screenshots` makes them, and shown."""
-    folder, text = ROOT / "docs/pictures", (ROOT / "docs/reports.md").read_text()
     names = picture_names()
-    assert len(names) == 12
-    for name in names:
-        picture = (folder / name).read_bytes()
+    assert len(names) == 14
+    for name, shown_in in names.items():
+        picture = (ROOT / "docs/pictures" / name).read_bytes()
         assert picture.startswith(b"\x89PNG")
         assert len(picture) <= MOST_BYTES, name
-        assert f"pictures/{name}" in text, name
+        assert f"pictures/{name}" in (ROOT / "docs" / shown_in).read_text(), name
+    assert {path.name for path in (ROOT / "docs/pictures").iterdir()} == set(names)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.browser import Browser, Page, find_browser, run_browser
+from support.served import view
 
 ROOT = Path(__file__).parents[2]
-BINARY = ROOT / "target/debug/veracity"
 GOLDEN = ROOT / "crates/base/veracity-results/tests/golden"
 _FRAME = "document.querySelectorAll('iframe')[{}].contentDocument"
 
@@ -37,17 +34,6 @@ def proof(tmp_path: Path) -> Path:
     path = tmp_path / "proof.json"
     shutil.copy(GOLDEN / "proof-1.0.json", path)
     return path
-
-
-@contextlib.contextmanager
-def view(*results: Path) -> Iterator[str]:
-    """Serve results; gives the address. Ctrl-C ends it with 0."""
-    command = [BINARY, "view", "--no-open", *results]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 0
 
 
 def text(page: Page, frame: int) -> str:

@@ -171,6 +171,23 @@ class Page:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, **event)
 
+    def drag(self, selector: str, right: float, down: float) -> None:
+        """Take hold of the middle of what a selector finds, and move it."""
+        self.hover(selector)
+        x, y = self.evaluate(
+            f"(() => {{ const r = document.querySelector({json.dumps(selector)})"
+            ".getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+        )
+        steps = (
+            ("mousePressed", x, y),
+            ("mouseMoved", x + right / 2, y + down / 2),
+            ("mouseMoved", x + right, y + down),
+            ("mouseReleased", x + right, y + down),
+        )
+        for kind, at_x, at_y in steps:
+            event = {"x": at_x, "y": at_y, "button": "left", "buttons": 1, "clickCount": 1}
+            self.call("Input.dispatchMouseEvent", type=kind, **event)
+
     def press(self, key: str, text: str = "") -> None:
         """Press a key on whatever has the focus."""
         codes = {"Enter": 13, "Tab": 9, "Escape": 27, " ": 32, "ArrowDown": 40, "End": 35, "/": 191}

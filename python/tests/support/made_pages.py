@@ -35,9 +35,11 @@ def make_pipeline_pages(folder: Path) -> dict[str, Path]:
     shutil.copytree(bundle, broken)
     _shift_weight(broken / "policy.onnx", 0.02)
     pages = {"pipeline": folder / "pipeline.html", "failing": folder / "failing.html"}
-    run_veracity("check", bundle, "--html", pages["pipeline"])
+    proofs = {"pipeline": folder / "laptop.json", "failing": folder / "robot.json"}
     run_veracity("seal", broken)
-    run_veracity("check", broken, "--html", pages["failing"], code=1)
+    for kind, checked, code in (("pipeline", bundle, 0), ("failing", broken, 1)):
+        files = ("--html", pages[kind], "--output", proofs[kind])
+        run_veracity("check", checked, *files, code=code)
     return pages
 
 

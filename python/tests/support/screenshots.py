@@ -1,4 +1,4 @@
-"""The pictures of docs/reports.md: six states of real pages, light and dark."""
+"""The pictures of the documentation: states of real pages, light and dark."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from support.browser import Page, find_browser, run_browser
+from support.browser import Browser, Page, find_browser, run_browser
 from support.made_pages import make_drift_page, make_pipeline_pages, make_rewrite_page
+from support.served import view
 
 #: Bytes that a picture in the repository may have.
 MOST_BYTES = 80_000
@@ -21,13 +22,14 @@ _COLOURS = (128, 64, 32, 16)
 
 @dataclass(frozen=True)
 class State:
-    """A page that somebody did something with."""
+    """A page that somebody did something with, and the page of the documentation that shows it."""
 
     name: str
     page: str
     act: Callable[[Page], None]
     width: int = 1200
     height: int = 760
+    shown_in: str = "reports.md"
 
 
 def _look(page: Page) -> None:
@@ -64,19 +66,27 @@ def _open_rewrite(page: Page) -> None:
     page.evaluate("scrollBy(0, -120)")
 
 
+def _wait_for_both(page: Page) -> None:
+    for frame in (0, 1):
+        inside = f"document.querySelectorAll('iframe')[{frame}].contentDocument"
+        page.wait_until(f"{inside}?.querySelector('.graph svg')?.clientWidth > 0")
+
+
 STATES = (
-    State("pipeline", "pipeline", _look),
-    State("node", "pipeline", _click_node),
-    State("failing-port", "failing", _failing_port),
-    State("drift", "drift", _hover_point),
-    State("rewrite", "rewrites", _open_rewrite),
-    State("phone", "failing", _look, width=390, height=844),
+    State("report-pipeline", "pipeline", _look),
+    State("report-node", "pipeline", _click_node),
+    State("report-failing-port", "failing", _failing_port),
+    State("report-drift", "drift", _hover_point),
+    State("report-rewrite", "rewrites", _open_rewrite),
+    State("report-phone", "failing", _look, width=390, height=844),
+    State("view-two", "two", _wait_for_both, height=900, shown_in="view.md"),
 )
 
 
-def picture_names() -> list[str]:
-    """Return the files that there are: each state in each theme."""
-    return [f"report-{state.name}-{theme}.png" for state in STATES for theme in ("light", "dark")]
+def picture_names() -> dict[str, str]:
+    """Return the files that there are, each state in each theme, with the page that shows it."""
+    themes = ("light", "dark")
+    return {f"{state.name}-{theme}.png": state.shown_in for state in STATES for theme in themes}
 
 
 def main() -> None:
@@ -87,17 +97,23 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     binary = find_browser()
     assert binary is not None, "there is no Chromium"
-    with tempfile.TemporaryDirectory() as folder, run_browser(binary) as browser:
-        pages = make_pipeline_pages(Path(folder))
-        pages["drift"] = make_drift_page(Path(folder))
-        pages["rewrites"] = make_rewrite_page(Path(folder), "mobilenet_v3_small")
-        for state in STATES:
-            for dark in (False, True):
-                size = {"width": state.width, "height": state.height}
-                with browser.page(pages[state.page], **size, dark=dark) as page:
-                    state.act(page)
-                    name = f"report-{state.name}-{'dark' if dark else 'light'}.png"
-                    (out / name).write_bytes(_small(page.picture()))
+    with tempfile.TemporaryDirectory() as name, run_browser(binary) as browser:
+        folder = Path(name)
+        pages: dict[str, Path | str] = {**make_pipeline_pages(folder)}
+        pages["drift"] = make_drift_page(folder)
+        pages["rewrites"] = make_rewrite_page(folder, "mobilenet_v3_small")
+        with view("laptop.json", "robot.json", folder=folder) as pages["two"]:
+            _take_all(browser, pages, out)
+
+
+def _take_all(browser: Browser, pages: dict[str, Path | str], out: Path) -> None:
+    for state in STATES:
+        for dark in (False, True):
+            size = {"width": state.width, "height": state.height}
+            with browser.page(pages[state.page], **size, dark=dark) as page:
+                state.act(page)
+                name = f"{state.name}-{'dark' if dark else 'light'}.png"
+                (out / name).write_bytes(_small(page.picture()))
 
 
 def _small(png: bytes) -> bytes:
