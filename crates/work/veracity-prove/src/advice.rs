@@ -76,7 +76,9 @@ fn advise_on_port(node: &NodeProof, port: &PortProof, found: &mut Vec<String>) {
              been recorded as a constant; make it an input of the node"
         ));
     }
-    let measured = failing.iter().find_map(|sample| sample.measurement.as_ref());
+    // What is said of a port must hold for every sample, so that the worst one counts.
+    let measured = failing.iter().filter_map(|sample| sample.measurement.as_ref());
+    let measured = measured.max_by(|left, right| severity(left).total_cmp(&severity(right)));
     if let Some(measured) = measured {
         found.extend(advise_on_numbers(name, measured));
     }
@@ -100,7 +102,8 @@ fn advise_on_numbers(name: &str, measured: &Measurement) -> Option<String> {
     if atol > 0.0 && measured.min_atol <= NEARLY * atol {
         return Some(format!(
             "{name}: the difference is small: it passes with atol={:.2e}",
-            measured.min_atol
+            // Rounded up, or it would not pass with what is shown.
+            measured.min_atol * 1.006
         ));
     }
     is_shifted(measured).then(|| {
@@ -109,6 +112,11 @@ fn advise_on_numbers(name: &str, measured: &Measurement) -> Option<String> {
              makes of an operation, or a weight"
         )
     })
+}
+
+/// How far a measurement is outside; beyond every number where NaN or infinities have no equal.
+fn severity(measured: &Measurement) -> f64 {
+    if measured.non_finite.mismatching > 0 { f64::INFINITY } else { measured.min_atol }
 }
 
 /// Whether half of the elements are about as wrong as the worst one.

@@ -61,6 +61,32 @@ fn a_wrong_value_is_disproved_with_sample_and_place() {
 }
 
 #[test]
+fn a_tolerance_is_advised_only_if_every_sample_passes_with_it() {
+    for (errors, is_small) in [([2e-6_f32, 0.0], true), ([2e-6, 5e-6], true), ([2e-6, 0.5], false)]
+    {
+        let (_folder, bundle) = recorded(chain(), 3);
+        let bundle = with_samples(&bundle, |tensors, _| {
+            let tensor = tensors.get_mut("recorded/second/out/shifted").unwrap();
+            let values = tensor.as_mut_slice::<f32>().unwrap();
+            let each = values.len() / 3;
+            for (sample, error) in errors.into_iter().enumerate() {
+                values[sample * each] += error;
+            }
+        });
+        let proof = checked(&bundle);
+        let advised = proof.advice.iter().find(|line| line.contains("it passes with"));
+        assert_eq!(advised.is_some(), is_small, "{:?}", proof.advice);
+        let needed = proof.nodes[1].ports[0]
+            .samples
+            .iter()
+            .filter_map(|one| one.measurement.as_ref().map(|measured| measured.min_atol));
+        let needed = needed.fold(0.0, f64::max);
+        let shown = advised.map(|line| line.rsplit('=').next().unwrap().parse::<f64>().unwrap());
+        assert!(shown.is_none_or(|shown| shown >= needed), "{shown:?} for {needed:e}");
+    }
+}
+
+#[test]
 fn a_model_that_disagrees_with_itself_is_not_called_wrong() {
     let random =
         vec![Op::new("RandomNormalLike", ["x"], ["noise"]), Op::new("Add", ["x", "noise"], ["y"])];
