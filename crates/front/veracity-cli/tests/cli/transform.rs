@@ -82,7 +82,7 @@ fn the_page_is_the_same_however_it_is_asked_for() {
     assert_eq!(run(&desk, "transform net.onnx -o small.onnx --html small.html").code, 0);
     let page = desk.read("small.html");
     for expected in [
-        "class=\"verdict proved\">proved: 2 of 2 rewrites proved",
+        "class=\"verdict proved\"><strong>proved</strong><span>: 2 of 2 rewrites proved",
         "same = <b>Identity</b>(product)",
         "veracity audit small.onnx --original ORIGINAL.onnx",
     ] {
@@ -124,7 +124,10 @@ fn a_bundle_is_transformed_and_proved_again() {
     assert_eq!(said.code, 0, "{}\n{}", said.stdout, said.stderr);
     assert_eq!(run(&desk, "check smaller").code, 0);
     let page = desk.read("smaller/report.html");
-    assert!(page.contains("class=\"verdict proved\">Proved: all "), "the proof of the new bundle");
+    assert!(
+        page.contains("class=\"verdict proved\"><strong>Proved</strong><span>: all "),
+        "the proof of the new bundle"
+    );
     assert!(page.contains("<h2>Changes of "), "and what was done to its models");
     assert_eq!(run(&desk, "transform policy -o policy").code, 2, "the old one stays");
 }

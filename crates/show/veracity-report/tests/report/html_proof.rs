@@ -55,7 +55,7 @@ fn the_answer_and_its_coverage_stand_at_the_top_in_one_sentence() {
 fn what_tracing_noticed_has_a_section_and_stands_at_its_node() {
     let page = page(&noticed());
     for expected in [
-        "on the inputs that were tried: 5 of 6 recorded passes were kept; 2 warnings.</p>",
+        "on the inputs that were tried: 5 of 6 recorded passes were kept; 2 warnings.</span></p>",
         "<h2>What tracing noticed</h2>",
         "<code>VER0911</code>",
         "<code>me/walk.py:12</code>",
