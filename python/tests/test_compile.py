@@ -661,7 +661,7 @@ compile_recording(recording(Path({str(tmp_path / "b")!r}), [node], verbose={verb
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == ""
     lines = done.stderr.strip().splitlines()
-    assert lines[-1].startswith("veracity: INFO: b: 1 nodes, 1 models in ")
+    assert lines[-1].startswith("veracity: INFO: b: 1 node, 1 model in ")
     assert lines[-2] == "1 proved, 0 disproved, 0 not comparable"
     assert lines[0].startswith("veracity: INFO: proof of b") != verbose
 

@@ -490,25 +490,24 @@ def _statistics(outcome: _Outcome) -> list[str]:
     ]
 
 
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}{'s' * (count != 1)}"
+
+
 def _summary(outcome: _Outcome, log: ExportLog) -> str:
     recording = outcome.recording
     with_model = sum(one.exported is not None for one in outcome.made)
-    parts = [
-        f"{recording.name}: {len(outcome.made)} nodes, {with_model} models in {recording.folder}"
-    ]
+    nodes, models = _counted(len(outcome.made), "node"), _counted(with_model, "model")
+    parts = [f"{recording.name}: {nodes}, {models} in {recording.folder}"]
     if outcome.proof is not None:
-        parts.append(
-            f"{with_model - len(outcome.failed())} of {with_model} models passed validation"
-        )
+        parts.append(f"{with_model - len(outcome.failed())} of {models} passed validation")
     elif not recording.dry_run and with_model:
         parts.append("not validated")
     counts = {
         severity: sum(found.severity == severity for found in outcome.found)
         for severity in ("error", "warning")
     }
-    told = ", ".join(
-        f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items() if count
-    )
+    told = ", ".join(_counted(count, name) for name, count in counts.items() if count)
     if told:
         parts.append(f"{told}; details in {log.path.parent / FILE_NAME}")
     return "; ".join(parts)
