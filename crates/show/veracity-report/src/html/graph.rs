@@ -99,19 +99,23 @@ fn sign(verdict: Verdict) -> (&'static str, &'static str) {
     }
 }
 
+/// How much larger than drawn a small pipeline is shown at first.
+const LARGEST: f64 = 1.4;
+
 /// A drawing with its controls. `target` gives the id of what a node leads to.
 pub(super) fn graph(drawing: &Drawing, target: impl Fn(&str) -> Option<String>) -> String {
     if drawing.boxes.is_empty() {
         return String::new();
     }
     let Drawing { width, height, .. } = drawing;
+    let most = LARGEST * f64::from(*height);
     let mut html = format!(
         "<div class=\"graph\">\n<div class=\"controls\" hidden>\n<label>Search <input type=\"search\" \
          placeholder=\"node, port\"></label>\n<button type=\"button\" value=\"larger\">Larger</button>\n\
          <button type=\"button\" value=\"smaller\">Smaller</button>\n<button type=\"button\" \
          value=\"all\">Show all</button>\n<output aria-live=\"polite\"></output>\n</div>\n\
          <svg viewBox=\"0 0 {width} {height}\" data-width=\"{width}\" data-height=\"{height}\" \
-         role=\"group\" aria-label=\"The pipeline\">\n<defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" \
+         style=\"--most: {most:.0}px\" role=\"group\" aria-label=\"The pipeline\">\n<defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" \
          refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L8 \
          4L0 8z\" class=\"tip\"/></marker></defs>\n"
     );
