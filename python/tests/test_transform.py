@@ -74,7 +74,7 @@ def test_a_change_is_a_page(tmp_path: Path) -> None:
     assert "<use href=" in page, "what was replaced by what is drawn"
     assert result.checks is not None
     count = len(result.rewrites)
-    assert f">proved: {count} of {count} rewrites proved" in page
+    assert f"<strong>proved</strong><span>: {count} of {count} rewrites proved" in page
 
 
 def test_the_original_comes_back_byte_for_byte(tmp_path: Path) -> None:
