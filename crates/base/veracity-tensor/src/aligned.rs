@@ -76,12 +76,14 @@ impl AlignedBytes {
     /// Memory straight from the system, all zero; `None` when it has none.
     fn mapped(len: usize) -> Option<Self> {
         let mut pages = MmapMut::map_anon(len.checked_add(HUGE_PAGE)?).ok()?;
-        // A system without huge pages gives small ones.
-        #[cfg(target_os = "linux")]
-        let _ = pages.advise(memmap2::Advice::HugePage);
         let first = NonNull::new(pages.as_mut_ptr())?;
+        let skipped = first.align_offset(HUGE_PAGE);
+        // A system without huge pages gives small ones. The rest gets small ones, too: a huge page
+        // takes memory to its end.
+        #[cfg(target_os = "linux")]
+        let _ = pages.advise_range(memmap2::Advice::HugePage, skipped, len - len % HUGE_PAGE);
         // SAFETY: less than `HUGE_PAGE` bytes are skipped, and as many more were asked for.
-        let start = unsafe { first.add(first.align_offset(HUGE_PAGE)) };
+        let start = unsafe { first.add(skipped) };
         Some(Self { start, len, _memory: Memory::Mapped { _pages: pages } })
     }
 
