@@ -348,7 +348,7 @@ def test_a_failure_is_told_with_all_that_helps(tmp_path: Path) -> None:
             "source    float32[4], from 0 to 6.5",
             "exported  float32[4], from 0 to 6",
             "max 0.5, mean 0.125, rms 0.25",
-            "p50 0, p75 0.125, p90 3.500e-1, p99 4.850e-1, p99.5 4.925e-1",
+            "p50 0, p75 0.125, p90 0.35, p99 0.485, p99.5 0.4925",
             "worst     at [3]: source 6.5, exported 6",
             "1 of 4",
             "0 proved, 1 disproved, 0 not comparable",

@@ -24,10 +24,23 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// An error or a value in few columns: short numbers as they are, others with four digits.
+/// An error or a value in few columns: short numbers as they are, others with four digits, and with
+/// an exponent where zeros would have to be counted.
 pub fn number(value: f64) -> String {
     let plain = value.to_string();
-    if plain.len() <= 8 { plain } else { format!("{value:.3e}") }
+    if plain.len() <= 8 {
+        return plain;
+    }
+    let short = format!("{value:.3e}");
+    let exponent = short.split_once('e').and_then(|(_, digits)| digits.parse::<i32>().ok());
+    match exponent {
+        Some(exponent @ -3..=3) => {
+            let decimals = usize::try_from(3 - exponent).unwrap_or(0);
+            let digits = format!("{value:.decimals$}");
+            digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+        _ => short,
+    }
 }
 
 /// A value that can be typed in again without losing anything.
@@ -147,7 +160,11 @@ mod tests {
         for (value, short) in [
             (0.0, "0"),
             (-1.5, "-1.5"),
-            (0.1 + 0.2, "3.000e-1"),
+            (0.1 + 0.2, "0.3"),
+            (-0.450_512_345, "-0.4505"),
+            (9.999_96e-4, "0.001"),
+            (9_999.96, "9999.96"),
+            (12_345.678_9, "1.235e4"),
             (1e-7, "1.000e-7"),
             (123_456_789.0, "1.235e8"),
             (f64::NAN, "NaN"),

@@ -25,6 +25,7 @@ mod second;
 mod sets;
 mod show;
 mod store;
+mod sums;
 mod tally;
 mod values;
 mod whole;

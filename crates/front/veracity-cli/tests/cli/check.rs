@@ -35,7 +35,7 @@ fn a_bundle_that_does_not_is_shown_with_the_numbers() {
     memory/action sample 3: disproved (rtol 0.001, atol 1e-5)
       source    float32[1, 3], from -5 to -2.5
       exported  float32[1, 3], from -5 to -2.75
-      error     max 0.25, mean 8.333e-2, rms 1.443e-1
+      error     max 0.25, mean 0.08333, rms 0.1443
                 p50 0, p75 0.125, p90 0.2, p99 0.245, p99.5 0.2475
                 max relative 0.1, max ULP 1048576
       outside   1 of 3
@@ -246,7 +246,7 @@ fn a_baseline_fails_only_what_got_worse() {
     memory/action sample 3: disproved (rtol 0.001, atol 1e-5)
       source    float32[1, 3], from -5 to -2.5
       exported  float32[1, 3], from -5 to -2.75
-      error     max 0.25, mean 8.333e-2, rms 1.443e-1
+      error     max 0.25, mean 0.08333, rms 0.1443
                 p50 0, p75 0.125, p90 0.2, p99 0.245, p99.5 0.2475
                 max relative 0.1, max ULP 1048576
       outside   1 of 3

@@ -45,12 +45,12 @@ fn tensors_outside_of_the_tolerance_are_disproved_worst_first() {
     assert_said!(said, @"
     exit code 1
     ----- stdout -----
-    name  verdict    max abs   max rel       rms  outside
-    a/n   disproved        1       0.5  7.071e-1      1/2
+    name  verdict    max abs  max rel     rms  outside
+    a/n   disproved        1      0.5  0.7071      1/2
       worst at [1]: reference 2, candidate 3
       abs error: p50 0.5, p75 0.75, p90 0.9, p99 0.99, p99.5 0.995
       integers and bools must be equal
-    a/x   disproved      0.5  1.667e-1  2.887e-1      1/4
+    a/x   disproved      0.5   0.1667  0.2887      1/4
       worst at [1, 0]: reference 3, candidate 3.5
       NaN/Inf: reference 0/0, candidate 1/0; 1 without a match, first at [0, 1]
       abs error: p50 0, p75 0.25, p90 0.4, p99 0.49, p99.5 0.495

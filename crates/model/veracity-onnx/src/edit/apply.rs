@@ -1,6 +1,7 @@
 //! Applies a patch as a whole, or refuses it as a whole.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use veracity_diag::{Diagnostic, Refusal, Result, codes};
 
@@ -165,7 +166,7 @@ impl Graph {
     fn take_out(&mut self, id: NodeId) -> Option<Node> {
         let node = self.nodes.get_mut(id.0 as usize)?.take()?;
         self.forget(id, &node);
-        Some(node)
+        Some(Arc::unwrap_or_clone(node))
     }
 
     fn exchange(&mut self, id: NodeId, node: Node) -> Option<Node> {
@@ -177,8 +178,8 @@ impl Graph {
         for name in node.reads() {
             self.readers.entry(name).or_default().insert(id);
         }
-        self.nodes[id.0 as usize] = Some(node);
-        Some(before)
+        self.nodes[id.0 as usize] = Some(Arc::new(node));
+        Some(Arc::unwrap_or_clone(before))
     }
 
     fn forget(&mut self, id: NodeId, node: &Node) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use veracity_diag::{Diagnostic, Place, Result, codes};
 
@@ -23,14 +24,14 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// The main graph of a model, to be changed by patches.
+/// The main graph of a model, to be changed by patches. Copies share what is not changed.
 #[derive(Clone)]
 pub struct Graph {
     /// The model without the nodes and weights of its main graph.
-    pub(crate) shell: ModelProto,
+    pub(crate) shell: Arc<ModelProto>,
     pub(crate) place: Place,
     /// Nodes by id; `None` where one was taken out.
-    pub(crate) nodes: Vec<Option<Node>>,
+    pub(crate) nodes: Vec<Option<Arc<Node>>>,
     pub(crate) order: Vec<NodeId>,
     pub(crate) weights: HashMap<String, Weight>,
     pub(crate) weight_order: Vec<String>,
@@ -60,7 +61,7 @@ impl Graph {
         };
         let (inputs, outputs) = (listed(&main.input), listed(&main.output));
         let mut graph = Self {
-            shell,
+            shell: Arc::new(shell),
             place,
             nodes: Vec::with_capacity(nodes.len()),
             order: Vec::with_capacity(nodes.len()),
@@ -100,7 +101,7 @@ impl Graph {
 
     /// A node, unless it was taken out.
     pub fn node(&self, id: NodeId) -> Option<&Node> {
-        self.nodes.get(id.0 as usize)?.as_ref()
+        self.nodes.get(id.0 as usize)?.as_deref()
     }
 
     /// The id that the next node gets.
@@ -191,7 +192,7 @@ impl Graph {
 
     /// The model. What it declared about values that are gone is left out; the rest is kept.
     pub fn to_model(&self) -> Result<Model> {
-        let mut proto = self.shell.clone();
+        let mut proto = ModelProto::clone(&self.shell);
         if let Some(main) = proto.graph.as_mut() {
             let nodes = self.nodes().map(|(_, node)| NodeProto::from(node.clone()));
             main.node = nodes.collect();
@@ -293,7 +294,7 @@ impl Graph {
         for name in node.reads() {
             self.readers.entry(name).or_default().insert(id);
         }
-        self.nodes.push(Some(node));
+        self.nodes.push(Some(Arc::new(node)));
         self.order.push(id);
         Ok(id)
     }

@@ -86,6 +86,21 @@ impl Window {
 }
 
 impl Node {
+    /// The node as an engine needs it: without its name and what only people and tools read.
+    #[must_use]
+    pub fn bare(&self) -> Self {
+        let NodeProto { input, output, op_type, domain, overload, attribute, .. } = self.proto();
+        Self(NodeProto {
+            input: input.clone(),
+            output: output.clone(),
+            op_type: op_type.clone(),
+            domain: domain.clone(),
+            overload: overload.clone(),
+            attribute: attribute.clone(),
+            ..NodeProto::default()
+        })
+    }
+
     /// The node with other names for what it reads, in bodies as well, and for what it gives.
     #[must_use]
     pub fn renamed(mut self, names: &HashMap<String, String>) -> Self {

@@ -1,6 +1,7 @@
 //! The judge that runs what it judges.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use veracity_diag::{Diagnostic, Result, codes};
 use veracity_engine::Engine;
@@ -21,7 +22,7 @@ use crate::{Class, Judge, Limits, Opinion, PassDone, Pipeline, Rewrite, Sweep, T
 pub struct Checker<'e> {
     pub(super) options: CheckOptions,
     pub(super) bench: Bench<'e>,
-    pub(super) original: Graph,
+    pub(super) original: Arc<Graph>,
     pub(super) store: Store,
     whole: Whole,
     checks: Vec<RewriteCheck>,
@@ -38,11 +39,12 @@ impl<'e> Checker<'e> {
             Ok(sets) => (sets, None),
             Err(problem) => (Vec::new(), Some(problem)),
         };
+        let original = Arc::new(original.clone());
         Self {
             bench: Bench::new(engine, &options),
-            store: Store::new(original, &sets, options.memory),
-            whole: Whole::new(original.clone(), &sets),
-            original: original.clone(),
+            store: Store::new(&original, &sets, options.memory),
+            whole: Whole::new(Arc::clone(&original), &sets),
+            original,
             checks: Vec::new(),
             cumulative: Vec::new(),
             notes: problem.into_iter().collect(),
@@ -83,7 +85,7 @@ impl<'e> Checker<'e> {
                 self.checks.iter_mut().for_each(|check| check.kept = false);
                 let all = done.rewrites.drain(..);
                 done.rejected.extend(all.map(|rewrite| (rewrite, reason.to_owned())));
-                done.graph = self.original.clone();
+                done.graph = Graph::clone(&self.original);
             }
         }
         Ok(())
@@ -230,8 +232,11 @@ impl Pipeline {
         engine: &dyn Engine,
         options: &CheckOptions,
     ) -> Result<Option<(Transformed, RewriteChecks)>> {
+        if options.validation != Validation::Local {
+            return Ok(None);
+        }
         let mut checker = Checker::new(graph, engine, options.clone());
-        if options.validation != Validation::Local || checker.store.is_tight() {
+        if checker.store.is_tight() {
             return Ok(None);
         }
         let mut deferred = Deferred::new();

@@ -1,5 +1,7 @@
 //! Compares models with an original, for searches and for results of other tools.
 
+use std::sync::Arc;
+
 use veracity_engine::Engine;
 use veracity_onnx::Graph;
 use veracity_results::{CumulativeCheck, Verdict};
@@ -37,7 +39,7 @@ impl<'e> Comparer<'e> {
         };
         Self {
             bench: Bench::new(engine, options),
-            whole: Whole::new(original.clone(), &sets),
+            whole: Whole::new(Arc::new(original.clone()), &sets),
             options: options.clone(),
             problem,
             showing: None,

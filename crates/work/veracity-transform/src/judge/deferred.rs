@@ -6,6 +6,7 @@
 //! right, nothing of this counts: all of it is done again, sweep by sweep.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use veracity_diag::Result;
 use veracity_diag::progress::Stage;
@@ -56,7 +57,7 @@ impl Deferred {
     pub(super) fn settle(mut self, checker: &mut Checker<'_>) -> Option<Vec<RewriteCheck>> {
         let mut stage = Stage::new("checks of rewrites", self.waiting.len());
         stage.advance(0);
-        let original = checker.original.clone();
+        let original = Arc::clone(&checker.original);
         self.names.retain(|name| original.has_value(name));
         checker.store.fill(&mut checker.bench, &original, Some(&self.names));
         let mut found: Vec<(usize, RewriteCheck)> = Vec::new();

@@ -10,10 +10,11 @@ use veracity_results::RewriteCheck;
 use veracity_tensor::Tensor;
 
 use super::Checker;
-use super::rules::{Demand, Outcome, ROUNDINGS, Row, compare};
+use super::rules::{Demand, Outcome, Row, compare};
 use super::run::{Failure, Job};
 use super::second::{Suspect, look};
 use super::sets::{Case, Set};
+use super::sums::roundings;
 use super::tally::Tally;
 use super::values::same_bits;
 use super::window::{Side, Window};
@@ -120,6 +121,7 @@ impl<'c, 'e> Local<'c, 'e> {
         let sets = self.sets(windows, rewrites);
         let cases = self.cases(windows, rewrites, &sets, &mut tallies);
         let wanted: Vec<Wanted<'_>> = windows.iter().map(Wanted::of).collect();
+        let roundings: Vec<f64> = windows.iter().map(roundings).collect();
         let (before, after) = self.run(&cases, &sets, &wanted);
         let mut suspects: Vec<(usize, Suspect<'_>)> = Vec::new();
         let mut rows: Vec<(usize, &str, Row)> = Vec::new();
@@ -139,7 +141,8 @@ impl<'c, 'e> Local<'c, 'e> {
             };
             tally.ran_on(&set.name);
             let wanted = &wanted[case.number];
-            let demand = self.demand(rewrites[case.number].class, set.real.is_some());
+            let class = rewrites[case.number].class;
+            let demand = self.demand(class, roundings[case.number], set.real.is_some());
             for (old, new) in &case.window.outputs {
                 let was = value(&case.window.before, old, &wanted.before, was, &set.values);
                 let names = wanted.of_after(set.real.is_some());
@@ -175,9 +178,9 @@ impl<'c, 'e> Local<'c, 'e> {
         tallies.into_iter().zip(rewrites).map(|(tally, one)| tally.finish(one)).collect()
     }
 
-    fn demand(&self, class: Class, is_real: bool) -> Demand {
+    fn demand(&self, class: Class, roundings: f64, is_real: bool) -> Demand {
         let limit = self.checker.options.approximate_limit;
-        Demand { class, roundings: ROUNDINGS, limit, is_real }
+        Demand { class, roundings, limit, is_real }
     }
 
     fn run(

@@ -73,7 +73,7 @@ impl<'w> Merged<'w> {
                 names.insert(name, inside);
             }
         }
-        let nodes = side.nodes.iter().map(|node| node.clone().renamed(&names).named(""));
+        let nodes = side.nodes.iter().map(|node| node.bare().renamed(&names));
         self.window.nodes.extend(nodes);
         let wanted = wanted.iter().map(|name| made_name(number, name));
         self.window.outputs.extend(wanted);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use veracity_onnx::Node;
 
 use super::adverse::Adverse;
-use super::crop::{corner, may_crop};
+use super::crop::{corner, size_of_corner};
 use super::local::Local;
 use super::moving::{kinds, looks_at};
 use super::run::Values;
@@ -19,8 +19,8 @@ pub(super) struct Set {
     pub(super) name: String,
     /// The set of inputs that leads to them, when they are real.
     pub(super) real: Option<usize>,
-    /// What they are when they are made up, and whether they are corners of pictures.
-    pub(super) made: Option<(Adverse, bool)>,
+    /// What they are when they are made up, and the size of corners if they are those of pictures.
+    pub(super) made: Option<(Adverse, Option<usize>)>,
     pub(super) values: Values,
 }
 
@@ -55,10 +55,13 @@ impl Local<'_, '_> {
         let held: Vec<&[Adverse]> =
             held.map(|(window, rewrite)| kinds(window, rewrite.class)).collect();
         let all: BTreeSet<Adverse> = held.iter().copied().flatten().copied().collect();
-        let crops: Vec<bool> = windows.iter().map(|window| may_crop(window, &real)).collect();
-        for (kind, is_corner) in all.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
-            let applies = |((window, kinds), crop): &((&Window, &&[Adverse]), &bool)| {
-                window.is_closed && kinds.contains(&kind) && **crop == is_corner
+        let crops: Vec<Option<usize>> =
+            windows.iter().map(|window| size_of_corner(window, &real)).collect();
+        let sizes: BTreeSet<Option<usize>> = crops.iter().copied().collect();
+        let made = all.into_iter().flat_map(|kind| sizes.iter().map(move |left| (kind, *left)));
+        for (kind, left) in made {
+            let applies = |((window, kinds), crop): &((&Window, &&[Adverse]), &Option<usize>)| {
+                window.is_closed && kinds.contains(&kind) && **crop == left
             };
             // Names of values, each with whether its elements matter to anybody.
             let mut names: BTreeMap<&String, bool> = BTreeMap::new();
@@ -77,21 +80,18 @@ impl Local<'_, '_> {
             let seed = self.checker.options.inputs.seed;
             let values = names.into_iter().filter_map(|(name, is_looked_at)| {
                 let value = real.get(name)?;
-                if !is_looked_at && !is_corner {
+                if !is_looked_at && left.is_none() {
                     return Some((name.clone(), value.clone()));
                 }
-                let like = match corner(value).filter(|_| is_corner) {
+                let like = match left.and_then(|left| corner(value, left)) {
                     Some(corner) => kind.like(&corner, name, seed),
                     None => kind.like(value, name, seed),
                 };
                 Some((name.clone(), Arc::new(like)))
             });
-            let name = if is_corner {
-                format!("{} (corner)", kind.name())
-            } else {
-                kind.name().to_owned()
-            };
-            let made = Some((kind, is_corner));
+            let part = if left.is_some() { " (corner)" } else { "" };
+            let name = format!("{}{part}", kind.name());
+            let made = Some((kind, left));
             sets.push(Set { name, real: None, made, values: values.collect() });
         }
         sets
@@ -113,7 +113,7 @@ impl Local<'_, '_> {
             }
             let is_known = self.is_untouched(window);
             let class = rewrites[number].class;
-            let crops = sets.first().is_some_and(|real| may_crop(window, &real.values));
+            let crop = sets.first().and_then(|real| size_of_corner(window, &real.values));
             // Where no number matters, made-up ones say nothing.
             let has_floats = |set: &Set| {
                 window.given.iter().any(|name| {
@@ -131,9 +131,9 @@ impl Local<'_, '_> {
                     Some(_) => !window.given.is_empty(),
                     None => {
                         let kinds = kinds(window, class);
-                        let meant = held.made.is_some_and(|(kind, is_corner)| {
-                            kinds.contains(&kind) && is_corner == crops
-                        });
+                        let meant = held
+                            .made
+                            .is_some_and(|(kind, left)| kinds.contains(&kind) && left == crop);
                         window.is_closed && meant && there && has_floats(held)
                     }
                 };
@@ -163,7 +163,7 @@ impl Local<'_, '_> {
         let same = |node: &Node| {
             let name = node.outputs().iter().find(|name| !name.is_empty());
             let there = name.and_then(|name| self.checker.original.producer(name));
-            there.is_some_and(|(_, original)| original == node)
+            there.is_some_and(|(_, original)| original.bare() == *node)
         };
         !window.given.is_empty() && window.before.nodes.iter().all(same)
     }

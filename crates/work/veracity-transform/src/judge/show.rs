@@ -16,6 +16,7 @@ use super::rules::{Demand, Outcome, ROUNDINGS, Row, compare};
 use super::run::{Bench, Job, Values};
 use super::second::{Suspect, look};
 use super::store::Store;
+use super::sums::roundings;
 use super::window::{Side, Window};
 use crate::{Class, Rewrite};
 
@@ -77,7 +78,7 @@ pub(crate) fn show(
     for (set, values, is_real) in tried {
         let demand = Demand {
             class: rewrite.class,
-            roundings: ROUNDINGS,
+            roundings: roundings(&window),
             limit: options.approximate_limit,
             is_real,
         };

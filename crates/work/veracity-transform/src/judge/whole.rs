@@ -19,7 +19,7 @@ use crate::Class;
 
 /// The original with its answers.
 pub(crate) struct Whole {
-    original: Graph,
+    original: Arc<Graph>,
     side: Side,
     outputs: Vec<String>,
     sets: Vec<Answered>,
@@ -35,7 +35,7 @@ struct Answered {
 }
 
 impl Whole {
-    pub(crate) fn new(original: Graph, sets: &[Given]) -> Self {
+    pub(crate) fn new(original: Arc<Graph>, sets: &[Given]) -> Self {
         let sets = sets
             .iter()
             .map(|given| Answered {

@@ -20,7 +20,7 @@ pub(crate) struct Side {
     pub(crate) weights: BTreeMap<String, Weight>,
 }
 
-/// A rewrite, cut out. Names are those of the graph before the sweep.
+/// A rewrite, cut out. Names are those of the graph before the sweep; nodes have what an engine needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     pub(crate) before: Side,
@@ -44,10 +44,10 @@ impl Window {
         let touched = touched.chain(applied.changed.iter().map(|(id, node, _)| (*id, node)));
         // Another rewrite of the sweep may have led a node elsewhere since: as it was is meant.
         let gone: BTreeMap<NodeId, Node> =
-            touched.map(|(id, node)| (id, graph.node(id).unwrap_or(node).clone())).collect();
+            touched.map(|(id, node)| (id, graph.node(id).unwrap_or(node).bare())).collect();
         let came = applied.added.iter().map(|(_, node)| node);
         let came = came.chain(applied.changed.iter().map(|(_, _, node)| node));
-        let came: Vec<Node> = came.map(|node| node.clone().reading(&replaced)).collect();
+        let came: Vec<Node> = came.map(|node| node.bare().reading(&replaced)).collect();
         let mut cut = Cut {
             graph,
             gone: &gone,
@@ -55,7 +55,7 @@ impl Window {
             shared: applied
                 .context
                 .iter()
-                .filter_map(|(id, _)| Some((*id, graph.node(*id)?.clone())))
+                .filter_map(|(id, _)| Some((*id, graph.node(*id)?.bare())))
                 .filter(|(id, _)| !gone.contains_key(id))
                 .collect(),
             weights: applied.weights.iter().map(|(name, weight)| (name.as_str(), weight)).collect(),
@@ -75,9 +75,9 @@ impl Window {
 }
 
 impl Side {
-    /// The whole graph.
+    /// The whole graph, to be run.
     pub(crate) fn whole(graph: &Graph) -> Self {
-        let nodes: Vec<Node> = graph.nodes().map(|(_, node)| node.clone()).collect();
+        let nodes: Vec<Node> = graph.nodes().map(|(_, node)| node.bare()).collect();
         let weights = graph.weights().filter(|(name, _)| !graph.is_input(name));
         let weights = weights.map(|(name, one)| (name.to_owned(), one.clone())).collect();
         Self { nodes, weights }
@@ -218,7 +218,7 @@ impl Cut<'_> {
                 .filter(|(id, _)| !self.gone.contains_key(id))
                 .max_by_key(|(id, _)| places.get(id).copied());
             let Some((id, node)) = next else { return };
-            self.shared.insert(id, node.clone());
+            self.shared.insert(id, node.bare());
         }
     }
 
