@@ -1,5 +1,5 @@
-//! Runs the standard passes over models with local checks, and prints what was found and what it
-//! took beside one run of the model: `check MODEL...`
+//! Runs the standard passes over models with local checks, and prints what was found, what it took,
+//! and whether the log leads to the result and back to the original: `check MODEL...`
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -14,7 +14,9 @@ use veracity_engine_ort::{OrtEngine, Search};
 use veracity_onnx::{Graph, Model};
 use veracity_results::Verdict;
 use veracity_transform::judge::{CheckOptions, Validation};
-use veracity_transform::{Limits, Pipeline, Trusting, transform};
+use veracity_transform::{
+    Limits, LogOptions, Pipeline, Transformed, Trusting, record, replay, reverse, transform,
+};
 
 fn main() {
     let lib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../.venv/lib");
@@ -23,7 +25,8 @@ fn main() {
         pythons.map(|python| python.path().join("site-packages")).collect();
     let engine = OrtEngine::find(&Search { library: None, site_packages }).unwrap();
     for path in std::env::args().skip(1) {
-        let graph = Graph::new(Model::read_whole(&path).unwrap()).unwrap();
+        let model = Model::read_whole(&path).unwrap();
+        let graph = Graph::new(model.clone()).unwrap();
         let pipeline = Pipeline::standard();
         let start = cpu();
         let done = transform(graph.clone(), &pipeline, Limits::default(), &mut Trusting).unwrap();
@@ -53,6 +56,8 @@ fn main() {
             done.rejected.len(),
             report.drift()
         );
+        let (is_replayed, is_reversed) = there_and_back(&model, &pipeline, &done);
+        println!("  the same bytes: replayed {is_replayed}, reversed {is_reversed}");
         for check in report.rewrites.iter().filter(|check| check.verdict != Verdict::Proved) {
             println!(
                 "  {:?} {} {} ({}): {:?}",
@@ -60,6 +65,19 @@ fn main() {
             );
         }
     }
+}
+
+/// Whether the log makes the same result of the original, and the original of the result.
+fn there_and_back(model: &Model, pipeline: &Pipeline, done: &Transformed) -> (bool, bool) {
+    let recorded = record(model, pipeline, done, LogOptions::default()).unwrap();
+    let again = replay(model, &recorded.log, &recorded.elements).unwrap();
+    let back = reverse(&recorded.model, &recorded.log, &recorded.elements).unwrap();
+    let canonical = |model: Model| Graph::new(model).unwrap().to_model().unwrap();
+    let bytes = |model: Model| model.to_bytes().unwrap();
+    (
+        bytes(again) == bytes(recorded.model),
+        bytes(canonical(back)) == bytes(canonical(model.clone())),
+    )
 }
 
 /// Seconds of processor time so far: other programs disturb it least.

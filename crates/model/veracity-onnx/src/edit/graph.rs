@@ -311,6 +311,9 @@ impl Graph {
 impl Node {
     /// Every name that the node reads, itself and in bodies, and that bodies define.
     pub fn reads(&self) -> BTreeSet<String> {
+        if self.bodies().next().is_none() {
+            return self.reads_itself().map(str::to_owned).collect();
+        }
         let mut found = HashSet::new();
         collect_reads(self.proto(), &mut found);
         let mut sorted: BTreeSet<String> = found.into_iter().collect();

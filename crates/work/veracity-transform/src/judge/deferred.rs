@@ -45,7 +45,8 @@ impl Deferred {
         for (_, now) in &window.fresh {
             self.made.insert(now.clone(), turn);
         }
-        if !window.is_structural() {
+        // What follows from constants alone is run as a window; the original is not asked for it.
+        if !window.is_structural() && !window.given.is_empty() {
             let outputs = window.outputs.iter().map(|(old, _)| old);
             let names = window.given.iter().chain(outputs);
             self.names.extend(names.filter(|name| graph.weight(name).is_none()).cloned());
