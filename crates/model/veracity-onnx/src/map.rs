@@ -30,6 +30,11 @@ fn map_up_to(path: &Path, limit: u64) -> Result<Bytes> {
             refuse(codes::FILE_NOT_FOUND, "no such file".to_owned())
         }
         Err(error) => refuse(codes::FILE_UNREADABLE, error.to_string()),
+        Ok(metadata) if metadata.is_dir() => {
+            let found = Diagnostic::error(codes::PATH_NOT_A_FILE, "a folder, not a file");
+            let hint = "name one file in it; the models of a bundle lie beside its description";
+            Err(found.at(place(path)).hint(hint).into())
+        }
         Ok(metadata) if !metadata.is_file() => {
             refuse(codes::PATH_NOT_A_FILE, "not a regular file".to_owned())
         }

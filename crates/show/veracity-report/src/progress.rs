@@ -66,7 +66,11 @@ pub fn line(
     let what = printable(what);
     let time = short(elapsed);
     let (bar, text) = match total {
-        None => (None, format!("{}{done} {what}, {time}", part.map(named).unwrap_or_default())),
+        None => {
+            let part = part.map(named).unwrap_or_default();
+            let one = what.strip_suffix('s').filter(|_| done == 1);
+            (None, format!("{part}{done} {}, {time}", one.unwrap_or(&what)))
+        }
         Some(total) => {
             let done = done.min(total);
             let left = match left {

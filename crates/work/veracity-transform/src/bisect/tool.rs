@@ -36,12 +36,12 @@ pub fn bisect_tool(
         let left_out: BTreeSet<&str> = left_out.iter().map(String::as_str).collect();
         is_wrong(&left_out).map(|wrong| !wrong)
     };
-    step(1, "everything");
+    step(1, "with everything");
     if right_without(&[])? {
         let message = "the optimiser's result agrees with the model";
         return Err(Diagnostic::error(codes::BISECT_NOTHING, message).into());
     }
-    step(2, "nothing that can be left out");
+    step(2, "without all that can be left out");
     if !right_without(names)? {
         let message =
             format!("the result is wrong even without all {} names that were given", names.len());
@@ -49,7 +49,7 @@ pub fn bisect_tool(
             .hint("name more of what the optimiser can leave out")
             .into());
     }
-    step(3, "which of it");
+    step(3, "which part of that");
     let culprits = ddmin(names.to_vec(), &mut right_without)?;
     Ok(ToolBisection { culprits, models })
 }
