@@ -1,0 +1,1 @@
+//! Holds no code: its manifest makes both fronts and all tests use one build of the dependencies.
