@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,6 +28,16 @@ ONNX_DTYPES = {
     "uint64": TensorProto.UINT64,
     "bool": TensorProto.BOOL,
 }
+
+
+def pytest_configure() -> None:
+    """Make the tensors of all tests on the device of `VERACITY_TEST_DEVICE`, if there is one."""
+    device = os.environ.get("VERACITY_TEST_DEVICE")
+    if device:
+        import torch
+
+        torch.set_default_device(device)
+        torch.backends.cudnn.allow_tf32 = False  # the tests know what float32 gives
 
 
 def save_onnx(

@@ -215,6 +215,14 @@ def out_argument(x: torch.Tensor) -> torch.Tensor:
     return y * 2
 
 
+def out_of_calls_that_are_replaced(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty(3, 4)
+    torch.addmm(x[0], x, torch.eye(4), out=y)
+    z = torch.empty(3, 4)
+    torch.frac(y, out=z)
+    return y + z
+
+
 def masked_fill_in_place(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return x.clone().masked_fill_(mask, 9.0)
 
@@ -399,6 +407,7 @@ EXPRESSIONS: dict[str, Case] = {
     "set_where_own": (set_where_own, X),
     "copy_in": (copy_in, X),
     "out_argument": (out_argument, X),
+    "out_of_calls_that_are_replaced": (out_of_calls_that_are_replaced, X),
     "masked_fill_in_place": (masked_fill_in_place, masked((3, 4))),
     "index_add_in_place": (index_add_in_place, X),
     "constant_written": (constant_written, X),

@@ -297,7 +297,9 @@ def detached_in_place(x: Tensor) -> Tensor:
 
 def draw(seed: int) -> Tensor:
     """Draw numbers; those recorded are small, so that a clamp does nothing to them."""
-    numbers = torch.randn(4, generator=torch.Generator().manual_seed(seed))
+    numbers = torch.randn(
+        4, generator=torch.Generator(torch.get_default_device()).manual_seed(seed)
+    )
     return numbers * 0.1 if seed == 0 else numbers * 3
 
 

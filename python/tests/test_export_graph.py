@@ -48,8 +48,8 @@ def as_list(result: Any) -> list[torch.Tensor]:
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_a_module_borrows_nothing_and_changes_nothing(name: str) -> None:
     function, make = EXPRESSIONS[name]
-    module = recorded(function, *make(torch.Generator().manual_seed(1)))
-    inputs = make(torch.Generator().manual_seed(2))
+    module = recorded(function, *make(torch.Generator(torch.get_default_device()).manual_seed(1)))
+    inputs = make(torch.Generator(torch.get_default_device()).manual_seed(2))
     owned = [*inputs, *module.buffers()]
     before = [tensor.clone() for tensor in owned]
     results = as_list(module(*inputs))

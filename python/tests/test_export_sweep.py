@@ -55,7 +55,7 @@ class Case:
 
     def inputs(self, seed: int) -> list[Tensors]:
         """Draw the inputs of each expression."""
-        source = torch.Generator().manual_seed(seed)
+        source = torch.Generator(torch.get_default_device()).manual_seed(seed)
         return [EXPRESSIONS[name][1](source) for name in self.names]
 
     def results(self, inputs: list[Tensors]) -> Tensors:
@@ -97,7 +97,9 @@ def runner(path: Path, made: backends.Exported, names: list[str]) -> Callable[[T
 
         def run_onnx(inputs: Tensors) -> Tensors:
             fed = {
-                n: t.numpy() for n, t in zip(names, inputs, strict=True) if n in made.input_names
+                n: t.cpu().numpy()
+                for n, t in zip(names, inputs, strict=True)
+                if n in made.input_names
             }
             return [torch.as_tensor(result) for result in session.run(None, fed)]
 
@@ -114,6 +116,7 @@ def runner(path: Path, made: backends.Exported, names: list[str]) -> Callable[[T
 def agree(want: torch.Tensor, got: torch.Tensor) -> bool:
     if want.dtype != got.dtype or want.shape != got.shape:
         return False
+    want, got = want.cpu(), got.cpu()
     return torch.allclose(want, got, rtol=1e-3, atol=1e-5, equal_nan=True)
 
 

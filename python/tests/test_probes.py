@@ -147,7 +147,8 @@ class _Model:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         if self.backend == "onnx":
             name = self.run.get_inputs()[0].name
-            return torch.from_numpy(self.run.run(None, {name: x.numpy()})[0])
+            found = self.run.run(None, {name: x.cpu().numpy()})[0]
+            return torch.from_numpy(found).to(x.device)
         with torch.no_grad():
             found: torch.Tensor = self.run(x)
         return found

@@ -30,7 +30,7 @@ def compile_found() -> tuple[dict[str, bool] | None, Found]:
 def trace(compute: Callable[[Tensor], Tensor], folder: Path, passes: int = 1) -> Found:
     with veracity.session("g", save_path=folder):
         for number in range(passes):
-            seed = torch.Generator().manual_seed(number)
+            seed = torch.Generator(torch.get_default_device()).manual_seed(number)
             x = annotate.input_tensors("n", {"x": torch.randn(4, generator=seed)})
             annotate.output_tensors("n", {"y": compute(x)}, export_with="jit")
     return compile_found()[1]

@@ -82,7 +82,7 @@ class Script:
 
     def draw(self, seed: int) -> Values:
         """Return the inputs of one tick."""
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator(torch.get_default_device()).manual_seed(seed)
         return {key: _drawn(draw, generator) for key, draw in self.inputs.items()}
 
     def marked(self) -> tuple[str, set[int]]:

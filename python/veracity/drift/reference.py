@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, fx, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
+from veracity._generators import generators_kept
+
 #: Takes a value by its name, and what it is in float64.
 Take = Callable[[str, Tensor, Tensor | None], None]
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
@@ -96,7 +98,7 @@ def own_arguments(
 def unchanged(model: nn.Module) -> Iterator[None]:
     """Leave buffers and random numbers as they were."""
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    with torch.random.fork_rng(devices=[]):
+    with generators_kept():
         yield
     with torch.no_grad():
         for name, buffer in model.named_buffers():

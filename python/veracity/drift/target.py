@@ -147,8 +147,9 @@ def _take_shapes(found: Target, shapes: list[tuple[int, ...]], seed: int, text: 
             f"'{text}' gives arguments of its own, so that `--input-shape` says nothing",
             hints=("leave `--input-shape` out",),
         )
-    generator = torch.Generator().manual_seed(seed)
-    found.args = tuple(torch.randn(shape, generator=generator) for shape in shapes)
+    generator = torch.Generator("cpu").manual_seed(seed)
+    drawn = (torch.randn(shape, generator=generator, device="cpu") for shape in shapes)
+    found.args = tuple(one.to(torch.get_default_device()) for one in drawn)
 
 
 # Errors of the user's code

@@ -77,7 +77,7 @@ def _tensor(stream: Any, start: int, entry: dict[str, Any]) -> Tensor:
     data = bytearray(stream.read(end - begin))
     dtype = _DTYPES[entry["dtype"]]
     if not data:
-        return torch.zeros(entry["shape"], dtype=dtype)
+        return torch.zeros(entry["shape"], dtype=dtype, device="cpu")
     return torch.frombuffer(data, dtype=dtype).reshape(entry["shape"])
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
+from veracity._generators import generators_kept
 from veracity.drift import tensor_files
 from veracity.errors import refuse
 
@@ -39,7 +40,7 @@ def build(name: str, seed: int = 0, weights: str | os.PathLike[str] | None = Non
         seed: Which weights and arguments to draw.
         weights: A `state_dict` to use, `.safetensors` or written by `torch.save`.
     """
-    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+    with generators_kept(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torchvision's about its own initialisation
         torch.manual_seed(seed)
         model, draw = _made(name)

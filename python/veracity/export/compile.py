@@ -283,6 +283,8 @@ def _check(outcome: _Outcome, asked: Asked, log: ExportLog, *, fresh_inputs: boo
         frozen = drawn.finding(node)
         outcome.found += [] if frozen is None else [frozen]
         prover.prove(one, one.exported, drawn, program, recorded=not generated)
+    outcome.found += prover.noticed
+    outcome.noticed += prover.noticed
     outcome.prover = prover
 
 

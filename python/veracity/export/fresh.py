@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import fx
 
+from veracity._generators import generators_kept
 from veracity.errors import Diagnostic, VeracityError
 from veracity.export import graph
 from veracity.export.double import run_in_double
@@ -154,18 +156,24 @@ def pass_through(node: Node, seed: int) -> Fresh:
     return fresh
 
 
-def program_runner(made: Made) -> Run | None:
-    """Return the recorded program as a function from inputs to outputs, by port.
-
-    `None` when it cannot be put together; an exporter says why.
-    """
-    node = made.node
-    names = [port.name for port in node.outputs]
-    module = made.module
+def program_module(made: Made) -> fx.GraphModule | None:
+    """Return the recorded program; `None` when it cannot be put together: an exporter says why."""
+    names = [port.name for port in made.node.outputs]
     try:
-        module = module or graph.build(program_of(node), names)
+        return made.module or graph.build(program_of(made.node), names)
     except VeracityError:
         return None
+
+
+def program_runner(made: Made) -> Run | None:
+    """Return the recorded program as a function, where it can be put together."""
+    module = program_module(made)
+    return None if module is None else runner_of(made.node, module)
+
+
+def runner_of(node: Node, module: fx.GraphModule) -> Run:
+    """Return a program of this node as a function from inputs to outputs, by port."""
+    names = [port.name for port in node.outputs]
     ports = [use.port for use in node.slice.inputs]
     call = module.forward  # without the checks for hooks, of which there are none
 
@@ -238,20 +246,20 @@ class _Drawing:
             for port in self._node.outputs:
                 want = sample.outputs.get(port.name, self._node.static_outputs.get(port.name))
                 got = found.get(port.name)
-                if got is None or want is None or _differs(want, got, self._bounds[port.name], 1):
+                if got is None or want is None or differs(want, got, self._bounds[port.name], 1):
                     return False
         return True
 
     def _agrees_with_itself(self, code: Run) -> bool:
         """Say whether two runs on the first sample agree, whatever torch would draw in them."""
         found = []
-        with torch.random.fork_rng(devices=[]):
+        with generators_kept():
             for seed in (1, 2):
                 torch.manual_seed(seed)
                 found.append(code(self._node.samples[0].inputs))
         first, second = found
         names = [port.name for port in self._node.outputs if port.name in first]
-        return not any(_differs(first[name], second[name], self._bounds[name], 1) for name in names)
+        return not any(differs(first[name], second[name], self._bounds[name], 1) for name in names)
 
     def _still_repeats(self, code: Run) -> bool:
         try:
@@ -297,7 +305,7 @@ class _Drawing:
                 continue  # and finite
             if name in self._finite and not bool(torch.isfinite(outputs[name]).all()):
                 return True
-            if _differs(outputs[name], moved[name], bound, 0.25):
+            if differs(outputs[name], moved[name], bound, 0.25):
                 return True
         if not _has_halves(self._node):
             return False
@@ -312,7 +320,7 @@ class _Drawing:
     def _first_difference(self, wanted: Tensors, found: Tensors, share: float) -> str | None:
         for port in self._node.outputs:
             name = port.name
-            if _differs(wanted[name], found[name], self._bounds[name], share):
+            if differs(wanted[name], found[name], self._bounds[name], share):
                 return name
         return None
 
@@ -423,7 +431,7 @@ def _fits(port: Port, value: torch.Tensor) -> bool:
     return tuple(value.shape) == port.shape and dtype == port.dtype
 
 
-def _differs(want: torch.Tensor, got: torch.Tensor, bound: Bound, share: float) -> bool:
+def differs(want: torch.Tensor, got: torch.Tensor, bound: Bound, share: float) -> bool:
     """Say whether two values are further apart than this share of what counts as equal."""
     if want.shape != got.shape or want.dtype != got.dtype:
         return True
@@ -442,7 +450,7 @@ def _differs(want: torch.Tensor, got: torch.Tensor, bound: Bound, share: float) 
 
 
 def _is_near(want: torch.Tensor, got: torch.Tensor, bound: Bound, share: float) -> bool:
-    """Say whether all of two floats are near each other, and finite. Quick; `_differs` is exact."""
+    """Say whether all of two floats are near each other, and finite. Quick; `differs` is exact."""
     if not want.is_floating_point() or want.shape != got.shape or want.device != got.device:
         return False
     limit = share * bound.rtol * want.abs() + share * bound.atol
@@ -451,6 +459,13 @@ def _is_near(want: torch.Tensor, got: torch.Tensor, bound: Bound, share: float) 
 
 def _has_halves(node: Node) -> bool:
     return any(port.dtype in ("float16", "bfloat16") for port in [*node.inputs, *node.outputs])
+
+
+def device_of(sample: Sample) -> torch.device:
+    """Return the device that a sample was computed on: a GPU, if any of its values lies there."""
+    cpu = torch.device("cpu")
+    values: Tensors = {**sample.outputs, **sample.inputs}
+    return next((value.device for value in values.values() if value.device != cpu), cpu)
 
 
 def bytes_of(sample: Sample) -> int:

@@ -13,7 +13,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -142,7 +142,7 @@ def _threads(wanted: int) -> Iterator[None]:
 def _load_torch(backend: str, file: Any, device: torch.device) -> Callable[..., Any]:
     if backend == "jit":
         load_script: Callable[..., Any] = torch.jit.load
-        return load_script(file, map_location=device)  # type: ignore[no-any-return]
+        return _on_device(load_script(file, map_location=device), device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch maps the archive read-only and warns about it
         program = torch.export.load(file)
@@ -152,6 +152,25 @@ def _load_torch(backend: str, file: Any, device: torch.device) -> Callable[..., 
 
             program = move_to_device_pass(program, device)
         return program.module()
+
+
+def _on_device(script: Any, device: torch.device) -> Callable[..., Any]:
+    """Let a script make tensors on this device; torch has moved only those that it holds.
+
+    The code names the devices that it was recorded on. In code for a GPU, the CPU is meant where it
+    is named; code that names no other device was made on the CPU. The shim does the same.
+    """
+    if not hasattr(script, "forward"):
+        return cast(Callable[..., Any], script)  # whoever calls it is told
+    graph = script.forward.graph
+    torch._C._jit_pass_inline(graph)
+    constants = graph.findAllNodes("prim::Constant")
+    named = [one for one in constants if one.output().type().kind() == "DeviceObjType"]
+    for_gpu = any(one.s("value").startswith("cuda") for one in named)
+    for one in named:
+        if one.s("value").startswith("cuda") or not for_gpu:
+            one.s_("value", str(device))
+    return cast(Callable[..., Any], script)
 
 
 def elsewhere(backend: str, device: torch.device) -> str | None:

@@ -20,7 +20,7 @@ from veracity.tracing.nodes import Node, Port
 from veracity.tracing.slice import ConstantUse, Ref, Slice
 
 if TYPE_CHECKING:
-    import torch
+    from torch import fx
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Made:
     exported: Exported | None
     inputs: list[Port]
     parameters: dict[str, Any] = field(default_factory=dict)
-    module: torch.nn.Module | None = None
+    module: fx.GraphModule | None = None
     program: Path | None = None
 
     def input_names(self) -> list[str]:

@@ -149,28 +149,28 @@ def _einsum_as_view(equation: Any, tensor: torch.Tensor) -> torch.Tensor | None:
 
 def stacked(data: Any, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
     """Do what `torch.tensor` does with (lists of) tensors, with operations that are recorded."""
-    made = _stack(data)
-    if dtype is None and device is None:
+    place = next((one.device for one in _tensors(data)), torch.get_default_device())
+    made = _stack(data, place)
+    if device is None:
+        device = place if isinstance(data, torch.Tensor) else torch.get_default_device()
+    if dtype is None and made.device == torch.device(device):
         return made.clone()
-    return made.detach().to(
-        device=made.device if device is None else device,
-        dtype=made.dtype if dtype is None else dtype,
-        copy=True,
-    )
+    return made.detach().to(device=device, dtype=made.dtype if dtype is None else dtype, copy=True)
 
 
-def _stack(data: Any) -> torch.Tensor:
+def _stack(data: Any, place: torch.device) -> torch.Tensor:
     if isinstance(data, torch.Tensor):
-        return data.detach()
+        detached = data.detach()
+        return detached if detached.device == place else detached.to(place)
     if isinstance(data, (list, tuple)):
-        return _stack_promoted([_stack(item) for item in data])
-    return torch.tensor(data)
+        return _stack_promoted([_stack(item, place) for item in data], place)
+    return torch.tensor(data, device=place)
 
 
-def _stack_promoted(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+def _stack_promoted(parts: Sequence[torch.Tensor], place: torch.device) -> torch.Tensor:
     """Stack after bringing all parts to one dtype; exporters do not all promote in `stack`."""
     if not parts:
-        return torch.tensor([])
+        return torch.tensor([], device=place)
     dtype = functools.reduce(torch.promote_types, (part.dtype for part in parts))
     return torch.stack([part.to(dtype) for part in parts])
 
@@ -243,10 +243,21 @@ def to_copy(tensor: torch.Tensor, **options: Any) -> torch.Tensor:
     return tensor.to(copy=True, **kept) if kept else tensor.clone()
 
 
+def fraction(tensor: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
+    """Do what `frac` does; fused for a GPU, TorchScript rounds negative values down instead."""
+    return torch.sub(tensor, tensor.trunc(), out=out)
+
+
 def addmm(
-    bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
+    bias: torch.Tensor,
+    left: torch.Tensor,
+    right: torch.Tensor,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Multiply and add; as a layer where it is one, since TorchScript rounds between the two."""
-    if bias.dim() == 1 and beta == 1 and alpha == 1:
+    if bias.dim() == 1 and beta == 1 and alpha == 1 and out is None:
         return torch.nn.functional.linear(left, right.t(), bias)
-    return torch.addmm(bias, left, right, beta=beta, alpha=alpha)
+    return torch.addmm(bias, left, right, beta=beta, alpha=alpha, out=out)

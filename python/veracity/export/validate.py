@@ -19,8 +19,9 @@ import torch
 
 from veracity import _native
 from veracity.errors import Diagnostic, VeracityError
+from veracity.export import devices
 from veracity.export.describe import as_json
-from veracity.export.fresh import Fresh, Run, Tensors, bytes_of
+from veracity.export.fresh import Fresh, Run, bytes_of, device_of
 from veracity.export.loading import Run as ModelRun
 from veracity.export.loading import elsewhere, engine_of, load
 from veracity.export.log import ExportLog
@@ -56,6 +57,7 @@ class Prover:
         builder: Collects what is found.
         sessions: What ran each node.
         device: What the bundle as a whole is to be run on.
+        noticed: Why models differ, where it is known.
     """
 
     def __init__(self, policy: Policy, log: ExportLog) -> None:
@@ -63,6 +65,7 @@ class Prover:
         self.builder = _native.ProofBuilder(policy.json())
         self.sessions: list[dict[str, str]] = []
         self.device = "cpu"
+        self.noticed: list[Diagnostic] = []
         self._policy, self._log = policy, log
 
     def leave_out(self, made: Made) -> None:
@@ -107,6 +110,8 @@ class Prover:
             if twice:
                 self._control_program(made, program, samples[0].sample)
             first = self._run_all(model, samples, twice)
+            if first is not None:
+                self._explain(model, samples)
             if first is not None and twice:
                 self._control(made, first, lambda: model.run(samples[0].sample))
         finally:
@@ -209,6 +214,14 @@ class Prover:
             difference = float(found["measurement"]["max_abs"])
             self.builder.unstable(made.node.name, name, difference, not found["passed"])
 
+    def _explain(self, model: _Model, samples: list[_Labelled]) -> None:
+        """Look for the reason in the device, where a model was not run on that of its samples."""
+        made = model.made
+        if any(elsewhere(model.exported.backend, device) for device in model.devices()):
+            plain = [one.sample for one in samples]
+            found = devices.explanation(made, plain, model.run, self._policy.of(made))
+            self.noticed += [] if found is None else [found]
+
     def _note_session(self, model: _Model) -> None:
         for device in model.devices():
             other = elsewhere(model.exported.backend, device)
@@ -246,7 +259,7 @@ class _Model:
         self._runs: dict[torch.device, ModelRun] = {}
 
     def run(self, sample: Sample) -> list[torch.Tensor]:
-        device = _device(sample)
+        device = device_of(sample)
         if device not in self._runs:
             one = self.exported
             # Models that were brought along may remember what they were given.
@@ -278,7 +291,7 @@ def findings(proof: dict[str, Any], nodes: list[Node]) -> list[Diagnostic]:
             hints = tuple(reason.get("hints", ()))
             found.append(Diagnostic(reason["code"], reason["severity"], message, location, hints))
         for port in node["ports"]:
-            found += _of_port(port, location)
+            found += _of_port(port, location, proof.get("advice", []))
     return found + _of_rollout(proof["rollout"])
 
 
@@ -303,27 +316,22 @@ def _of_rollout(rollout: dict[str, Any]) -> list[Diagnostic]:
     ]
 
 
-def _of_port(port: dict[str, Any], location: str) -> list[Diagnostic]:
+def _of_port(port: dict[str, Any], location: str, advice: list[str]) -> list[Diagnostic]:
     if port["verdict"] != "disproved":
         return []
     failed = [sample for sample in port["samples"] if sample["verdict"] == "disproved"]
     if not failed:
         return []
-    later = port["samples"][0]["verdict"] == "proved" and failed[0]["label"].startswith("sample")
+    frozen = f"{port['port']}: {FROZEN_HINT}" in advice
     found = []
     for sample in failed:
         reasons = sample.get("reasons", ())
         hints = [hint for reason in reasons for hint in reason.get("hints", ())]
-        hints += [FROZEN_HINT] if later and sample is failed[0] else []
+        hints += [FROZEN_HINT] if frozen and sample is failed[0] else []
         text = "; ".join(reason["message"] for reason in reasons)
         message = f"{port['port']} {sample['label']}: {text}"
         found.append(Diagnostic("VER1005", "error", message, location, tuple(hints)))
     return found
-
-
-def _device(sample: Sample) -> torch.device:
-    values: Tensors = {**sample.outputs, **sample.inputs}
-    return next((value.device for value in values.values() if value.device != _CPU), _CPU)
 
 
 def _place(location: str) -> dict[str, Any]:

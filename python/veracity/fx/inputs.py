@@ -66,7 +66,7 @@ def _is_float(leaf: object) -> bool:
 
 
 def _drawn(case: Case, name: str, draw: Draw, seed: int) -> Case:
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator("cpu").manual_seed(seed)
 
     def make(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor) or not leaf.numel():
@@ -76,7 +76,8 @@ def _drawn(case: Case, name: str, draw: Draw, seed: int) -> Case:
             return clamped(drawn, leaf.dtype).to(leaf.device)
         return _integers(leaf, generator)
 
-    args, kwargs = pytree.tree_map(make, (case.args, case.kwargs))
+    with torch.device("cpu"):  # whatever the default is: the same draws on every device
+        args, kwargs = pytree.tree_map(make, (case.args, case.kwargs))
     return Case(name, args, kwargs, finite=name != "not finite")
 
 

@@ -13,6 +13,7 @@ from torch import nn
 from torch.fx import GraphModule, Interpreter, Node
 from torch.utils import _pytree as pytree
 
+from veracity._generators import generators_kept
 from veracity.fx.inputs import Case
 
 
@@ -63,7 +64,7 @@ def in_float64(graph_module: GraphModule, case: Case) -> Run:
 def _guarded(module: nn.Module, case: Case, seed: int, call: Callable[[Case], Run]) -> Run:
     args, kwargs = pytree.tree_map(_kept, (case.args, case.kwargs))
     try:
-        with torch.no_grad(), _restored(module), torch.random.fork_rng():
+        with torch.no_grad(), _restored(module), generators_kept():
             torch.manual_seed(seed)
             return call(Case(case.name, args, kwargs, case.finite))
     except Exception as raised:  # the model is the caller's: whatever it raises is a finding

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import torch
 
+from veracity._generators import generators_kept
 from veracity.tracing import arrays, method
 from veracity.tracing.flatten import flatten, rebuild
 from veracity.tracing.node import Pass
@@ -200,10 +201,10 @@ def _bytes(named: dict[str, Any]) -> int:
 
 @contextlib.contextmanager
 def _put_back(owners: list[Any]) -> Iterator[None]:
-    """Restore attributes, tensors in them, and torch's random state on the CPU."""
+    """Restore attributes, tensors in them, and torch's random state."""
     kept = [_Kept(holder) for owner in owners for holder in _holders(owner)]
     try:
-        with torch.random.fork_rng(devices=[]):
+        with generators_kept():
             yield
     finally:
         for one in kept:

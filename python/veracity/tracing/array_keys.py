@@ -138,7 +138,7 @@ def _spread_integers(key: list[Any], picks: list[int], tensors: list[torch.Tenso
     for place in picks:
         pick = key[place]
         if not isinstance(pick, torch.Tensor):
-            key[place] = torch.full((1,), pick, dtype=torch.int64)
+            key[place] = torch.full((1,), pick, dtype=torch.int64, device="cpu")
         elif pick.dim() == 0:
             key[place] = pick.reshape(1)
     if not single:

@@ -626,9 +626,12 @@ new_array = numpy.array
 
 
 def new_constant(array: Any) -> torch.Tensor:
-    """Return a copy; not `torch.from_numpy`, so that the recorder sees where it comes from."""
+    """Return a copy; not `torch.from_numpy`, so that the recorder sees where it comes from.
+
+    It lies where arrays do, whatever the default device is.
+    """
     dtype = torch_dtype(array.dtype)
-    return _new_tensor(_in_c_order(array).reshape(array.shape), dtype=dtype)
+    return _new_tensor(_in_c_order(array).reshape(array.shape), dtype=dtype, device="cpu")
 
 
 def operand(value: Any) -> Any:

@@ -156,8 +156,9 @@ class Inputs:
     ) -> None:
         if not running.sampled:
             return
-        kept = self._session.published.get(origin) if origin is not None else None
-        value = kept if kept is not None else tensor.detach().clone()
+        value = self._session.published.get(origin) if origin is not None else None
+        if value is None or value.device != tensor.device:  # it may have moved on its way
+            value = tensor.detach().clone()
         running.inputs[mark.port.name] = value
         if node.completed < EARLY_PASSES and value.nbytes <= EARLY_BYTES:
             mark.early.append(value)

@@ -79,7 +79,8 @@ def overlap(left: torch.Tensor, right: torch.Tensor) -> bool:
         return False
     if left.dtype != right.dtype:
         return True
-    touched = torch.zeros(max(last, other_last) // left.element_size(), dtype=torch.bool)
+    length = max(last, other_last) // left.element_size()
+    touched = torch.zeros(length, dtype=torch.bool, device="cpu")
     touched.as_strided(left.shape, left.stride(), left.storage_offset()).fill_(True)
     return bool(touched.as_strided(right.shape, right.stride(), right.storage_offset()).any())
 

@@ -16,6 +16,8 @@ from veracity.tracing import array_plain, arrays
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
 
+_native: Any = torch._C
+
 
 class Surroundings:
     """The process around a session."""
@@ -66,9 +68,19 @@ class Surroundings:
             setattr(torch, name, watched(original))
 
     def run_eagerly(self, undo: contextlib.ExitStack) -> None:
-        """Keep `torch.compile` out: seen through modes, it would stay eager after the session."""
+        """Keep `torch.compile` out: seen through modes, it would stay eager after the session.
+
+        TorchScript must not fuse: what it makes of several operations on a GPU is one that no mode
+        sees.
+        """
         if "torch._dynamo" in sys.modules:
             undo.enter_context(torch.compiler.set_stance("force_eager"))
+        if _uses_gpu():
+            undo.callback(
+                _native._set_graph_executor_optimize, _native._get_graph_executor_optimize()
+            )
+            _native._set_graph_executor_optimize(False)
+            _forget_fused_scripts()
 
     def remember_everything(self) -> None:
         """Know every tensor there is: what appears later without being seen is suspicious."""
@@ -124,6 +136,23 @@ class Watch(arrays.Watch):
     def reach_plain(self, reached: bool) -> None:
         """Say whether plain arrays may hold traced values."""
         self._recorder.set_plain_memory_reached(reached)
+
+
+def _uses_gpu() -> bool:
+    is_initialized: Callable[[], bool] = torch.cuda.is_initialized
+    return is_initialized()
+
+
+def _forget_fused_scripts() -> None:
+    """Have scripts that ran before the session, and were fused then, compiled anew."""
+    modules = _kinds_of(torch.jit.ScriptModule)
+    for item in gc.get_objects():
+        if type(item) is _native.ScriptFunction:
+            item._debug_flush_compilation_cache()
+        elif type(item) in modules:
+            with contextlib.suppress(RuntimeError):  # not filled yet
+                for name in item._c._method_names():
+                    item._c._get_method(name)._debug_flush_compilation_cache()
 
 
 def _kinds_of(base: type) -> set[type]:

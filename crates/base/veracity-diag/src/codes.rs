@@ -215,6 +215,7 @@ codes! {
     1113 AUTO_TOLERANCE_UNKNOWN "the bundle carries no derived tolerances";
     1114 BASELINE_WORSE "something is worse than in the baseline";
     1115 RECORDED_WRONG "while recording, the code did what its export cannot do";
+    1116 DEVICE_ROUNDS "a model differs because another device recorded it";
 
     1201 REPRO_FOLDER_TAKEN "the folder for a repro holds something else";
     1202 REPRO_UNREADABLE "a folder is not a repro that this version can read";

@@ -21,6 +21,8 @@
 #include <sys/mman.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/serialization/import.h>
 #include <unistd.h>
 
@@ -296,6 +298,43 @@ torch::jit::Module ReadModule(const LoadRequest& request, c10::Device device) {
   return torch::jit::load(std::make_shared<MemoryReader>(request.bytes, request.len), device);
 }
 
+// Appends the constants that name a device, those of inner blocks too.
+void NamedDevices(torch::jit::Block* block, std::vector<torch::jit::Node*>& found) {
+  for (torch::jit::Node* node : block->nodes()) {
+    if (node->kind() == torch::jit::prim::Constant &&
+        node->output()->type()->kind() == c10::TypeKind::DeviceObjType) {
+      found.push_back(node);
+    }
+    for (torch::jit::Block* inner : node->blocks()) {
+      NamedDevices(inner, found);
+    }
+  }
+}
+
+// Lets the code make tensors on this device; torch has moved only those that the module holds.
+//
+// The code names the devices that it was recorded on. In code for a GPU, the CPU is meant where it
+// is named; code that names no other device was made on the CPU. The Python front does the same.
+void PlaceCode(torch::jit::Function& forward, c10::Device device) {
+  auto* function = torch::jit::tryToGraphFunction(forward);
+  if (function == nullptr) {
+    return;
+  }
+  const auto graph = function->graph();
+  torch::jit::Inline(*graph);
+  std::vector<torch::jit::Node*> named;
+  NamedDevices(graph->block(), named);
+  const auto is_gpu = [](const torch::jit::Node* node) {
+    return c10::Device(node->s(torch::jit::attr::value)).is_cuda();
+  };
+  const bool for_gpu = std::any_of(named.begin(), named.end(), is_gpu);
+  for (torch::jit::Node* node : named) {
+    if (is_gpu(node) || !for_gpu) {
+      node->s_(torch::jit::attr::value, device.str());
+    }
+  }
+}
+
 // Checks the arguments of `forward` against the inputs, and returns the defaults of the rest.
 std::vector<c10::IValue> MatchArguments(const c10::FunctionSchema& schema, size_t inputs) {
   const auto& arguments = schema.arguments();  // the first one is the module itself
@@ -361,6 +400,7 @@ class Script : public Callable {
       throw Refused{kSignatureMismatch, "the module has no method `forward`"};
     }
     forward_ = &method->function();
+    PlaceCode(*forward_, device);
     defaults_ = MatchArguments(forward_->getSchema(), request.inputs);
     MatchResults(forward_->getSchema(), request.outputs);
     // The profiling executor compiles again during the first runs, and what it fuses then may round

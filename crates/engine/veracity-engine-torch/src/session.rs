@@ -62,19 +62,31 @@ impl Model for TorchSession {
     }
 }
 
-/// A diagnostic from what torch said. Torch puts the reason last, below a trace of the model's
-/// source: the reason becomes the message, the trace a hint.
+/// A diagnostic from what torch said: the reason becomes the message, all of it a hint.
 pub(crate) fn raised(code: Code, what: &str, said: &str) -> Diagnostic {
     let said = said.trim();
-    let reason = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no reason");
-    let reason = reason.strip_prefix("builtins.").unwrap_or(reason);
-    let reason = reason.strip_prefix("RuntimeError: ").unwrap_or(reason);
-    let diagnostic = Diagnostic::error(code, format!("{what}: {reason}"));
+    let diagnostic = Diagnostic::error(code, format!("{what}: {}", reason_in(said)));
     if said.lines().count() > 1 {
         diagnostic.hint(format!("torch says: {}", shortened(said)))
     } else {
         diagnostic
     }
+}
+
+/// How torch begins when an operator does not exist for a device; what exists follows, in a hundred
+/// lines.
+const NO_KERNEL: &str = "Could not run '";
+
+/// Torch puts the reason last, below a trace of the model's source.
+fn reason_in(said: &str) -> &str {
+    let mut lines = said.lines().map(str::trim);
+    if let Some(line) = lines.clone().find(|line| line.contains(NO_KERNEL)) {
+        let reason = &line[line.find(NO_KERNEL).unwrap_or(0)..];
+        return reason.split_once(". ").map_or(reason, |(sentence, _)| sentence);
+    }
+    let reason = lines.rfind(|line| !line.is_empty()).unwrap_or("no reason");
+    let reason = reason.strip_prefix("builtins.").unwrap_or(reason);
+    reason.strip_prefix("RuntimeError: ").unwrap_or(reason)
 }
 
 /// The end of a long text, which is where torch says the most.
@@ -96,6 +108,13 @@ mod tests {
         let diagnostic = raised(codes::ENGINE_RUN_FAILED, "the model raised an error", said);
         assert_eq!(diagnostic.message, "the model raised an error: too cold");
         assert!(diagnostic.hints[0].contains("line 3"));
+
+        let said = "Traceback of TorchScript:\n  return torch.gru(x)\n\
+                    RuntimeError: Could not run 'aten::gru' with arguments from the 'CPU' backend. \
+                    This could be because it is not there.\n\nCUDA: registered at gru.cpp:1";
+        let diagnostic = raised(codes::ENGINE_RUN_FAILED, "it failed", said);
+        let reason = "Could not run 'aten::gru' with arguments from the 'CPU' backend";
+        assert_eq!(diagnostic.message, format!("it failed: {reason}"));
 
         let short = raised(codes::ENGINE_RUN_FAILED, "it failed", "plainly");
         assert_eq!((short.message.as_str(), short.hints.len()), ("it failed: plainly", 0));

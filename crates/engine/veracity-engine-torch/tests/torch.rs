@@ -78,6 +78,15 @@ fn the_device_of_choice_gives_the_same_values() {
     }
 }
 
+#[test]
+fn code_that_names_a_gpu_runs_where_there_is_none() {
+    let calls = calls_of("makes_on_cpu");
+    for source in [file_of("makes_on_gpu"), memory_of("makes_on_gpu")] {
+        let mut session = engine().load(&source, &ports_of(&calls[0]), &on_cpu()).unwrap();
+        replay(&mut session, &calls, |call, outputs| assert_eq!(outputs, call.outputs));
+    }
+}
+
 /// Equal bytes, or float32 within what another device may round differently.
 fn assert_close(output: &Tensor, reference: &Tensor, name: &str) {
     let (Some(candidate), Some(expected)) = (output.as_slice::<f32>(), reference.as_slice::<f32>())

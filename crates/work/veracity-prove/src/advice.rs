@@ -32,12 +32,13 @@ pub(crate) fn advice(proof: &Proof) -> Vec<String> {
     found
 }
 
-/// Whether tracing saw why an output is wrong. What makes later passes differ from the first cannot
-/// be why the first one is wrong; a constant that changed afterwards can.
+/// Whether it is known why an output is wrong. What makes later passes differ from the first cannot
+/// be why the first one is wrong; a constant that changed afterwards can, and so can the device.
 fn is_explained(proof: &Proof, node: &NodeProof, port: &PortProof) -> bool {
     let found = |codes: &[Code]| proof.findings_of(&node.node).any(|one| codes.contains(&one.code));
     let refused = node.reasons.iter().any(|reason| reason.code == codes::RECORDED_WRONG);
-    found(&[codes::CONSTANT_CHANGED]) || (first_passes(port) && (refused || found(&FROZEN)))
+    found(&[codes::CONSTANT_CHANGED, codes::DEVICE_ROUNDS])
+        || (first_passes(port) && (refused || found(&FROZEN)))
 }
 
 fn first_passes(port: &PortProof) -> bool {
@@ -62,26 +63,37 @@ fn advise_on_port(node: &NodeProof, port: &PortProof, found: &mut Vec<String>) {
     if failing.is_empty() {
         return;
     }
+    // What is said of a port must hold for every sample, so that the worst one counts.
+    let measured = failing.iter().filter_map(|sample| sample.measurement.as_ref());
+    let measured = measured.max_by(|left, right| severity(left).total_cmp(&severity(right)));
+    if !measured.is_some_and(is_nearly) {
+        found.extend(advise_on_samples(node, port, &failing));
+    }
+    found.extend(measured.and_then(|measured| advise_on_numbers(name, measured)));
+}
+
+/// What follows from which samples fail. Roundings make some fail, and others not, for no reason.
+fn advise_on_samples(
+    node: &NodeProof,
+    port: &PortProof,
+    failing: &[&SampleProof],
+) -> Option<String> {
+    let name = &port.port;
     let is_fresh = |sample: &&&SampleProof| sample.label.starts_with("fresh");
     let only_fresh = failing.iter().all(|sample| is_fresh(&sample));
     if only_fresh && node.samples > 0 {
-        found.push(format!(
+        return Some(format!(
             "{name}: every recorded sample passes and fresh inputs do not: a branch or a value \
              was frozen while recording, or the exporter changed what happens outside of the \
              recorded range"
         ));
-    } else if first_passes(port) {
-        found.push(format!(
+    }
+    first_passes(port).then(|| {
+        format!(
             "{name}: the first sample passes and a later one fails: a value that changes may have \
              been recorded as a constant; make it an input of the node"
-        ));
-    }
-    // What is said of a port must hold for every sample, so that the worst one counts.
-    let measured = failing.iter().filter_map(|sample| sample.measurement.as_ref());
-    let measured = measured.max_by(|left, right| severity(left).total_cmp(&severity(right)));
-    if let Some(measured) = measured {
-        found.extend(advise_on_numbers(name, measured));
-    }
+        )
+    })
 }
 
 fn advise_on_numbers(name: &str, measured: &Measurement) -> Option<String> {
@@ -98,8 +110,7 @@ fn advise_on_numbers(name: &str, measured: &Measurement) -> Option<String> {
             )
         });
     }
-    let atol = measured.tolerance.atol();
-    if atol > 0.0 && measured.min_atol <= NEARLY * atol {
+    if is_nearly(measured) {
         return Some(format!(
             "{name}: the difference is small: it passes with atol={:.2e}",
             // Rounded up, or it would not pass with what is shown.
@@ -112,6 +123,12 @@ fn advise_on_numbers(name: &str, measured: &Measurement) -> Option<String> {
              makes of an operation, or a weight"
         )
     })
+}
+
+/// Whether a tolerance that is not much larger would do.
+fn is_nearly(measured: &Measurement) -> bool {
+    let atol = measured.tolerance.atol();
+    measured.non_finite.mismatching == 0 && atol > 0.0 && measured.min_atol <= NEARLY * atol
 }
 
 /// How far a measurement is outside; beyond every number where NaN or infinities have no equal.

@@ -96,7 +96,7 @@ def export_smallest(backend: Backend) -> None:
     graph = fx.Graph()
     graph.output(graph.call_method("neg", (graph.placeholder("x"),)))
     module = fx.GraphModule(torch.nn.Module(), graph)
-    ports = Ports("smallest", ["x"], ["y"], [torch.zeros(1)])
+    ports = Ports("smallest", ["x"], ["y"], [torch.zeros(1, device="cpu")])
     with tempfile.TemporaryDirectory() as folder:
         backend.export(module, ports, {}, Path(folder) / f"model{backend.extension}")
 

@@ -4,6 +4,10 @@ The graph of a node has no control flow, so recording it once gives the same mod
 its source, eight times faster and for every operation that torch has. `jit` therefore compiles
 the source only when options of `torch.jit.script` ask for it.
 
+Code runs on the device of its inputs: it is recorded on the CPU, since a GPU has operations of its
+own (a fused GRU cell) that are nowhere else, and tensors that it makes lie where its first input
+does. Weights stay where they were, for those who load the file as it is.
+
 The same module and weights give the same bytes: torch numbers classes by process and stores line
 tables of code that does not exist; both are taken out of the archive.
 """
@@ -24,8 +28,10 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from veracity.errors import VeracityError
 from veracity.export.backends import trial
 from veracity.export.backends.contract import Exported, Ports, exporter_refused, quiet
+from veracity.export.backends.placement import cpu_by_default, on_cpu
 
 
 class Trace:
@@ -44,7 +50,7 @@ class Trace:
         """Record the graph on the examples and write it."""
         notes: list[str] = []
         with quiet(notes):
-            return _written(_traced(module, ports, options), ports, path, notes)
+            return _written(_traced_anywhere(module, ports, options, notes), ports, path, notes)
 
 
 class Script:
@@ -65,7 +71,7 @@ class Script:
         with quiet(notes):
             scripted = _scripted(module, options, notes) if options else None
             if scripted is None:
-                scripted = _traced(module, ports, {})
+                scripted = _traced_anywhere(module, ports, {}, notes)
             return _written(scripted, ports, path, notes)
 
 
@@ -80,6 +86,55 @@ def _scripted(module: fx.GraphModule, options: dict[str, Any], notes: list[str])
         first_line = str(error).strip().split("\n", 1)[0]
         notes.append(f"script refused ({first_line}); recorded the same static graph instead")
         return None
+
+
+def _traced_anywhere(
+    module: fx.GraphModule, ports: Ports, options: dict[str, Any], notes: list[str]
+) -> Any:
+    """Record on the CPU; where it was recorded, if the CPU cannot compute it.
+
+    A node with inputs on several devices says itself what lies where.
+    """
+    places = {example.device for example in ports.examples}
+    if len(places) != 1:
+        return _traced(module, ports, options)
+    moved, moved_ports = on_cpu(module, ports)
+    try:
+        with cpu_by_default():
+            traced = _following_inputs(_traced(moved, moved_ports, options))
+    except VeracityError as refusal:
+        if moved is module:
+            raise
+        notes.append(f"runs on a GPU only: on the CPU, {refusal.diagnostics[0].message}")
+        return _traced(module, ports, options)
+    return traced if moved is module else _held_on(traced, places.pop())
+
+
+def _held_on(traced: Any, device: torch.device) -> Any:
+    """Move what a module holds; numbers are as good on the CPU."""
+    traced.to(device)
+    for one in traced.graph.findAllNodes("prim::Constant"):
+        if one.output().type().kind() == "TensorType" and one.t("value").dim():
+            one.t_("value", one.t("value").to(device))
+    return traced
+
+
+def _following_inputs(traced: Any) -> Any:
+    """Make tensors on the device of the first input, where the graph names the CPU."""
+    graph = traced.graph
+    tensors = [one for one in graph.inputs() if one.type().kind() == "TensorType"]
+    constants = graph.findAllNodes("prim::Constant")
+    named = [one for one in constants if one.output().type().kind() == "DeviceObjType"]
+    if not tensors or not named:
+        return traced
+    compiler: Any = torch._C
+    device = graph.create("prim::device", [tensors[0]], 1)
+    device.output().setType(compiler.DeviceObjType.get())
+    graph.prependNode(device)
+    for one in named:
+        one.output().replaceAllUsesWith(device.output())
+    compiler._jit_pass_dce(graph)
+    return traced
 
 
 def _traced(module: fx.GraphModule, ports: Ports, options: dict[str, Any]) -> Any:

@@ -26,7 +26,7 @@ from veracity.export.backends.contract import (
     quiet_descriptors,
 )
 from veracity.export.backends.onnx_tables import kept_tables
-from veracity.export.backends.placement import on_cpu
+from veracity.export.backends.placement import cpu_by_default, on_cpu
 from veracity.export.backends.pt2 import exported_program
 from veracity.export.graph import writes
 from veracity.export.replacements import to_copy
@@ -56,11 +56,12 @@ class Dynamo:
         module, ports = on_cpu(module, ports)
         notes: list[str] = []
         try:
-            with quiet(notes):
+            with cpu_by_default(), quiet(notes):
                 model = _translated(module, ports, options, notes)
                 return _written(model, module, ports, names, options, path, notes)
         except VeracityError as refused:
-            return _second_choice(refused, module, ports, names, options, path)
+            with cpu_by_default():
+                return _second_choice(refused, module, ports, names, options, path)
 
 
 class TorchScript:
@@ -80,7 +81,7 @@ class TorchScript:
         names = port_names(ports)
         module, ports = on_cpu(module, ports)
         notes: list[str] = []
-        with quiet(notes):
+        with cpu_by_default(), quiet(notes):
             source = _without_writes(module, ports) if writes(module) else module
             model = _legacy(source, module, ports, options, notes)
             options = {"verify": _has_runtime()} | options
@@ -359,7 +360,7 @@ def _verify(
     def run(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         pairs = zip(names, inputs, strict=True)
         fed = {name: given.detach().cpu().numpy() for name, given in pairs if name in kept}
-        return [torch.as_tensor(result) for result in session.run(None, fed)]
+        return [torch.as_tensor(result, device="cpu") for result in session.run(None, fed)]
 
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 4

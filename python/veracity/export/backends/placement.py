@@ -1,13 +1,15 @@
 """Graphs without a device, for formats that know none.
 
-ONNX says nothing about devices, and some operations of a GPU have no counterpart in it: a fused GRU
-cell of CUDA is made of plain operations on the CPU. So such graphs are exported from the CPU.
+ONNX says nothing about devices, and some operations of a GPU are nowhere else: a fused GRU cell of
+CUDA is made of plain operations on the CPU. So ONNX and TorchScript are exported from the CPU.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -30,6 +32,19 @@ def on_cpu(module: fx.GraphModule, ports: Ports) -> tuple[fx.GraphModule, Ports]
     moved.recompile()
     examples = [example.cpu() for example in ports.examples]
     return moved, dataclasses.replace(ports, examples=examples)
+
+
+@contextlib.contextmanager
+def cpu_by_default() -> Iterator[None]:
+    """Make tensors on the CPU whatever the default device is.
+
+    With another one, the older ONNX exporter ends the process on recurrent layers.
+    """
+    if torch.get_default_device() == _CPU:
+        yield
+        return
+    with _CPU:
+        yield
 
 
 def without_device(value: Any) -> Any:

@@ -62,7 +62,7 @@ def cast(value: Any, dtype: torch.dtype) -> torch.Tensor:
         return value if value.dtype == dtype else value.to(dtype)
     if _holds_tensors(value):
         return torch.stack([cast(one, dtype) for one in value])
-    return _new_tensor(value, dtype=dtype)
+    return _new_tensor(value, dtype=dtype, device="cpu")
 
 
 def tensor(value: Any) -> torch.Tensor:
@@ -74,7 +74,7 @@ def tensor(value: Any) -> torch.Tensor:
         common = functools.reduce(torch.promote_types, [one.dtype for one in each])
         return torch.stack([cast(one, common) for one in each])
     array = _new_array(value)
-    return _new_tensor(array.tolist(), dtype=torch_dtype(array.dtype))
+    return _new_tensor(array.tolist(), dtype=torch_dtype(array.dtype), device="cpu")
 
 
 def _holds_tensors(value: Any) -> bool:

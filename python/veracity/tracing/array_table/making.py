@@ -25,7 +25,8 @@ def _filled(value: float) -> Expression:
         *, device: Any = None,
     ) -> Any:  # fmt: skip
         sizes = tuple(a.shape) if absent(shape) else shape
-        return torch.full(sizes if isinstance(sizes, tuple | list) else (sizes,), value, dtype=to)
+        sizes = sizes if isinstance(sizes, tuple | list) else (sizes,)
+        return torch.full(sizes, value, dtype=to, device="cpu")
 
     return filled
 

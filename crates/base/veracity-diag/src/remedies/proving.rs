@@ -63,6 +63,14 @@ remedies! {
          bundle is there to be looked at. Its samples may agree all the same: they are not all that \
          the code did.",
         "Mend what the message names, and export again.";
+    DEVICE_ROUNDS
+        "The values were recorded on a GPU and the model was run on the CPU. The recorded program, \
+         run as the model was, gives what the model gives: the operations are right, and the GPU \
+         rounds otherwise. By default it computes convolutions and recurrent layers in TF32, with \
+         ten bits of mantissa.",
+        "Set `torch.backends.cudnn.allow_tf32` and `torch.backends.cuda.matmul.allow_tf32` to \
+         `False` while recording. What is left, in half precision mostly, is a matter of the \
+         tolerance; or check on the GPU, with `onnxruntime-gpu`.";
 
     REPRO_FOLDER_TAKEN
         "The folder holds something else than a repro, and would be overwritten.",

@@ -167,6 +167,23 @@ class Forks(nn.Module):
         return torch.jit.wait(future) + x.tanh()
 
 
+class MakesOnCpu(nn.Module):
+    """Names the device that it makes a tensor on, in a block and in a method of its own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.placed(x) if x.numel() > 1 else x
+
+    def placed(self, x: Tensor) -> Tensor:
+        return x + torch.arange(3, device="cpu")
+
+
+class MakesOnGpu(MakesOnCpu):
+    """The same, recorded on a GPU; part of it on the CPU."""
+
+    def placed(self, x: Tensor) -> Tensor:
+        return x + torch.arange(3, device="cuda:0").to("cpu").to(x.device)
+
+
 class NoForward(nn.Module):
     @torch.jit.export
     def other(self, x: Tensor) -> Tensor:
@@ -244,7 +261,10 @@ def modules() -> dict[str, tuple]:
         "reshapes_in_place": (ReshapesInPlace(), two_by_three),
         "forks": (Forks(), three),
         "raises_on_negative": (RaisesOnNegative(), [(torch.tensor([4.0, 9.0]),)]),
+        "makes_on_cpu": (MakesOnCpu(), three),
         "matmul": (MatMul(), [(torch.randn(256, 256) / 16,)]),
+        # Cannot be run here as it is: no calls.
+        "makes_on_gpu": (MakesOnGpu(), []),
         # Refused in one way or another: no calls.
         "dict_output": (DictOutput(), []),
         "float_output": (FloatOutput(), []),
