@@ -505,13 +505,12 @@ def _summary(outcome: _Outcome, log: ExportLog) -> str:
         parts.append(f"{with_model - len(outcome.failed())} of {models} passed validation")
     elif not recording.dry_run and with_model:
         parts.append("not validated")
-    counts = {
-        severity: sum(found.severity == severity for found in outcome.found)
-        for severity in ("error", "warning")
-    }
-    told = ", ".join(_counted(count, name) for name, count in counts.items() if count)
-    if told:
-        parts.append(f"{told}; details in {log.path.parent / FILE_NAME}")
+    # What failed, sample by sample, is one fact about a model, and is counted above.
+    severities = [one.severity for one in outcome.found if one not in outcome.told_by_proof]
+    counts = {name: severities.count(name) for name in ("error", "warning")}
+    parts += [_counted(count, name) for name, count in counts.items() if count]
+    if severities or outcome.failed():
+        parts.append(f"details in {log.path.parent / FILE_NAME}")
     return "; ".join(parts)
 
 

@@ -129,7 +129,7 @@ impl Engine for TorchEngine {
         let loading = Loading { is_program, bytes, ports, cuda_index, threads, optimize };
         let model = shim
             .load(&loading)
-            .map_err(|failure| not_loaded(failure).within(&source.bytes.place()))?;
+            .map_err(|failure| not_loaded(failure, is_program).within(&source.bytes.place()))?;
         Ok(Session::new(ports.clone(), TorchSession::new(model, ports.clone(), cuda_index)))
     }
 }
@@ -167,11 +167,15 @@ fn unavailable(wanted: u32, why: &str) -> Refusal {
     .into()
 }
 
-fn not_loaded(failure: Failure) -> Refusal {
-    match failure.kind {
-        FailureKind::SignatureMismatch => {
-            Diagnostic::error(codes::ENGINE_LOAD_FAILED, failure.message).into()
-        }
-        _ => raised(codes::ENGINE_LOAD_FAILED, "torch refused the model", &failure.message).into(),
+fn not_loaded(failure: Failure, is_program: bool) -> Refusal {
+    if failure.kind == FailureKind::SignatureMismatch {
+        return Diagnostic::error(codes::ENGINE_LOAD_FAILED, failure.message).into();
     }
+    let refused = raised(codes::ENGINE_LOAD_FAILED, "torch refused the model", &failure.message);
+    if is_program && failure.message.contains("'CUDA' backend") {
+        let hint = "the pt2 model was exported on a GPU and holds that: export it from tensors on \
+                    the CPU, or as `jit` or `onnx`, which run on either";
+        return refused.hint(hint).into();
+    }
+    refused.into()
 }
