@@ -230,6 +230,14 @@ def test_a_warning_is_on_the_console_once(tmp_path: Path) -> None:
     assert "hint: keep it a tensor" in log
 
 
+def test_what_turned_out_to_be_wrong_is_told_and_counted_once(tmp_path: Path) -> None:
+    recorded(tmp_path, lambda x: x * x.max().item(), 4)
+    found = compiled(strict=False).diagnostics
+    assert [one.severity for one in found if one.code == "VER0911"] == ["error"]
+    last = (tmp_path / "g/log.txt").read_text().splitlines()[-1]
+    assert "; 0 of 1 model passed validation; 1 error; details in " in last
+
+
 def test_a_refusal_shows_the_line_of_the_user_and_no_way_through_veracity(tmp_path: Path) -> None:
     shown = console(tmp_path, 3, 1)
     trace = shown[shown.index("Traceback") :]

@@ -61,7 +61,14 @@ def _refuse_unfinished(session: Session) -> None:
 
 
 def _unique(found: list[Diagnostic]) -> list[Diagnostic]:
-    return list(dict.fromkeys(found))
+    """Return each finding once; a warning about what turned out to be an error says nothing new."""
+    found = list(dict.fromkeys(found))
+    wrong = {(one.code, one.location, one.node) for one in found if one.severity == "error"}
+    return [
+        one
+        for one in found
+        if one.severity == "error" or (one.code, one.location, one.node) not in wrong
+    ]
 
 
 def _node(session: Session, node: TracedNode, loops: set[tuple[str, str]]) -> Node:
