@@ -119,7 +119,7 @@ class _GroupVit(nn.Module):
 
 def drawn(model: nn.Module, seed: int = 0) -> nn.Module:
     """Return a model in evaluation mode whose norms have been somewhere."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator(torch.get_default_device()).manual_seed(seed)
     for module in model.modules():
         if not isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
             continue

@@ -110,7 +110,9 @@ class _Wide(nn.Module):
 
 
 def normal(*shape: int, seed: int = 1) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(
+        shape, generator=torch.Generator(torch.get_default_device()).manual_seed(seed)
+    )
 
 
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[Any, ...]]] = {

@@ -62,7 +62,7 @@ def compiled(
     monkeypatch.setattr(compiling, "_write", write)
     with torch.no_grad(), veracity.session("b", save_path=folder):
         for seed in range(2):
-            generator = torch.Generator().manual_seed(seed)
+            generator = torch.Generator(torch.get_default_device()).manual_seed(seed)
             given = torch.randn(2, 4, 8, generator=generator)
             x, spare = annotate.input_tensors("policy", {"x": given, "spare": torch.ones(3)})
             # The exporters see that only the shape of `spare` matters, and leave it out.

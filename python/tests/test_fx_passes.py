@@ -48,8 +48,10 @@ def _sum(net: nn.Module, x: torch.Tensor) -> torch.Tensor:
     return net.q(x).sum(-1) + net.k(x).sum(-1) * 2 + net.v(x).sum(-1) * 3
 
 
-X = torch.randn(5, 8, generator=torch.Generator().manual_seed(5))
-IMAGE = torch.randn(2, 3, 9, 9, generator=torch.Generator().manual_seed(6))
+X = torch.randn(5, 8, generator=torch.Generator(torch.get_default_device()).manual_seed(5))
+IMAGE = torch.randn(
+    2, 3, 9, 9, generator=torch.Generator(torch.get_default_device()).manual_seed(6)
+)
 
 
 def _assert_proved(transformation: Transformation, net: nn.Module, x: torch.Tensor) -> None:

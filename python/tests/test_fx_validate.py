@@ -26,8 +26,10 @@ from veracity.fx import (
 )
 from veracity.fx.judge import compare
 
-X = torch.rand(6, 8, generator=torch.Generator().manual_seed(1))  # never negative
-IMAGE = torch.rand(2, 3, 9, 9, generator=torch.Generator().manual_seed(2))
+X = torch.rand(
+    6, 8, generator=torch.Generator(torch.get_default_device()).manual_seed(1)
+)  # never negative
+IMAGE = torch.rand(2, 3, 9, 9, generator=torch.Generator(torch.get_default_device()).manual_seed(2))
 
 
 class _Edit(Transformation):

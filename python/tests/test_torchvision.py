@@ -43,7 +43,9 @@ def network(name: str) -> nn.Module:
 
 
 def picture(seed: int) -> Tensor:
-    return torch.randn(1, 3, 64, 64, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(
+        1, 3, 64, 64, generator=torch.Generator(torch.get_default_device()).manual_seed(seed)
+    )
 
 
 @pytest.mark.parametrize("name", NETWORKS)

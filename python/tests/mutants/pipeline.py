@@ -220,7 +220,7 @@ class Pipeline:
 
 def world(tick: int) -> tuple[Tensor, Tensor]:
     """Return a positive picture and joint angles."""
-    random = torch.Generator().manual_seed(100 + tick)
+    random = torch.Generator(torch.get_default_device()).manual_seed(100 + tick)
     return torch.rand(1, 2, 8, 8, generator=random), torch.randn(1, 16, generator=random)
 
 
