@@ -18,7 +18,7 @@ pub(super) fn execute(arguments: &ReverseArgs, context: &Context) -> Result<Outc
     context.give(arguments.format, &json, || {
         let path = printable(&path);
         let mut document = Document::new(format!("Original: {path}"));
-        document.line(format!("the original, all weights inside, is in {path}"));
+        document.line(format!("the original is in {path}"));
         document
     })?;
     Ok(Outcome::Proved)
