@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -67,6 +68,27 @@ def test_a_warning_of_tracing_is_in_proof_text_page_and_result(tmp_path: Path) -
     page = (bundle / "report.html").read_text()
     assert "What tracing noticed" in page and "; 1 warning." in page
     assert page.count("VER0911") >= 2, "in its section and at its node"
+
+
+def test_a_build_may_refuse_what_tracing_warned_of(tmp_path: Path) -> None:
+    def exit_code(folder: Path, *options: Any) -> int:
+        binary = Path(__file__).parents[2] / "target/debug/veracity"
+        command = [binary, "check", folder, *options]
+        torch_here = os.environ | {"VIRTUAL_ENV": sys.prefix}
+        return subprocess.run(command, capture_output=True, check=False, env=torch_here).returncode
+
+    def gate(x: Tensor) -> Tensor:
+        return x * 2 if x.sum() > 0 else x
+
+    for name, step in (("clean", lambda x: x * 2), ("warned", gate)):
+        recorded(tmp_path / name, step, 2)
+        compiled()
+    clean, warned = tmp_path / "clean/g", tmp_path / "warned/g"
+    assert exit_code(clean, "--deny-warnings") == 0
+    assert exit_code(warned) == 0
+    assert exit_code(warned, "--deny-warnings") == 3
+    assert exit_code(warned, "--baseline", warned) == 0
+    assert exit_code(warned, "--baseline", clean) == 1
 
 
 def test_a_clean_recording_says_nothing_of_warnings(tmp_path: Path) -> None:

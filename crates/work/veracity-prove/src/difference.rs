@@ -12,6 +12,8 @@
 //! | not there | disproved | worse |
 //! | not there | anything else | new |
 //!
+//! What tracing noticed and had not noticed before is worse, too ([`worse_than`]).
+//!
 //! The rest is the same. Errors within the tolerance are noise of engines and machines; they are
 //! told, not judged. Where no `atol` passes (another shape, NaN) the smallest one is infinite.
 
@@ -41,7 +43,8 @@ pub fn difference(before: &Proof, after: &Proof) -> ProofDifference {
     }
 }
 
-/// What is worse than in the baseline, one finding for each port; empty when nothing is.
+/// What is worse than in the baseline: one finding for each port, and one for each that tracing had
+/// not warned of; empty when nothing is.
 pub fn worse_than(baseline: &Proof, proof: &Proof) -> Vec<Diagnostic> {
     let before = sides(baseline);
     let after = sides(proof);
@@ -52,7 +55,32 @@ pub fn worse_than(baseline: &Proof, proof: &Proof) -> Vec<Diagnostic> {
         let tolerances = [&before, &after].map(|rows| rows.get(&key).and_then(Row::tolerance));
         worse_port(port, tolerances)
     };
-    worse.map(finding).collect()
+    worse.map(finding).chain(new_findings(baseline, proof)).collect()
+}
+
+/// What tracing noticed and had not noticed before. Lines of code move, so that they tell nothing.
+fn new_findings(baseline: &Proof, proof: &Proof) -> Vec<Diagnostic> {
+    let is_same = |one: &Diagnostic, other: &Diagnostic| {
+        (one.code, &one.place.node, &one.message) == (other.code, &other.place.node, &other.message)
+    };
+    let count = |found: &[Diagnostic], wanted: &Diagnostic| {
+        found.iter().filter(|one| is_same(one, wanted)).count()
+    };
+    let mut told: Vec<Diagnostic> = Vec::new();
+    for found in &proof.findings {
+        if count(&baseline.findings, found) + count(&told, found) < count(&proof.findings, found) {
+            told.push(found.clone());
+        }
+    }
+    told.into_iter().map(new_finding).collect()
+}
+
+fn new_finding(found: Diagnostic) -> Diagnostic {
+    let message = format!("{} is new: {}", found.code, found.message);
+    found
+        .hints
+        .into_iter()
+        .fold(Diagnostic::error(codes::BASELINE_WORSE, message).at(found.place), Diagnostic::hint)
 }
 
 fn worse_port(port: &PortDifference, tolerances: [Option<Tolerance>; 2]) -> Diagnostic {

@@ -29,7 +29,8 @@ computes the same elsewhere, and nothing about the Python code.
 With `--baseline` the exit code tells what got worse since then, and only that:
 0 when nothing is worse, 1 when something is. Otherwise 0 when everything is
 proved, 1 when something is disproved, 3 when nothing is disproved but something
-could not be compared.
+could not be compared. A warning of tracing is a value that one recorded pass may have
+fixed: it changes no verdict, and with `--deny-warnings` the exit code.
 
 Examples:
   veracity check policy/
@@ -38,6 +39,7 @@ Examples:
   veracity check leapp_bundle/ --record --mock 0 --steps 50 --save
   veracity check policy/ --baseline main/proof.json --junit proof.xml")]
 #[command(group = clap::ArgGroup::new("judgement").args(["tolerance", "equal_nan"]).multiple(true))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct CheckArgs {
     /// The bundle's YAML file, or the folder that holds it
     pub(crate) bundle: PathBuf,
@@ -62,6 +64,9 @@ pub(crate) struct CheckArgs {
     /// Fail only on what is worse than in this proof, a `.json` file or a bundle
     #[arg(long, value_name = "PROOF")]
     pub(crate) baseline: Option<PathBuf>,
+    /// Let what tracing warned of keep a bundle from being proved: exit with 3
+    #[arg(long, conflicts_with = "baseline")]
+    pub(crate) deny_warnings: bool,
     /// Write the result to a file, as XML for build servers (`JUnit`)
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,

@@ -5,7 +5,7 @@ mod tolerances;
 
 use serde::Serialize;
 use veracity::proof::{self, CheckOptions, Standing};
-use veracity::results::Proof;
+use veracity::results::{Proof, Verdict};
 use veracity::{Bundle, Diagnostic, Place, Refusal, codes, report, reports};
 
 use super::{sessions, target};
@@ -32,10 +32,19 @@ pub(super) fn execute(arguments: &CheckArgs, context: &Context) -> Result<Outcom
     let worse = baseline.map(|baseline| proof::worse_than(&baseline, &proof));
     answer(arguments, context, &proof, worse.as_deref())?;
     Ok(match worse {
+        None if arguments.deny_warnings && proof.warnings() > 0 => unless_warned(proof.verdict),
         None => proof.verdict.into(),
         Some(worse) if worse.is_empty() => Outcome::Proved,
         Some(_) => Outcome::Disproved,
     })
+}
+
+/// What a verdict is worth where tracing was not sure of what was recorded.
+fn unless_warned(verdict: Verdict) -> Outcome {
+    match verdict {
+        Verdict::Proved | Verdict::NotComparable => Outcome::Inconclusive,
+        Verdict::Disproved => Outcome::Disproved,
+    }
 }
 
 /// Gives the bundle as it is afterwards, and what is known about it.

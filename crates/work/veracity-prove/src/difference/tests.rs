@@ -239,3 +239,25 @@ fn every_change_around_the_numbers_is_named() {
     assert_eq!((threads.before.as_deref(), threads.after.as_deref()), (Some("0"), Some("4")));
     assert!(!found.is_empty());
 }
+
+#[test]
+fn what_tracing_had_not_warned_of_is_worse_wherever_the_line_is_now() {
+    let warning = |line: u32, message: &str| {
+        let place = Place { line: Some(line), ..Place::node("policy") };
+        Diagnostic::warning(codes::FROZEN_VALUE, message).at(place).hint("keep it a tensor")
+    };
+    let noticed = |findings: Vec<Diagnostic>| Proof { findings, ..of(Verdict::Proved, None) };
+    let before = noticed(vec![warning(3, "a branch")]);
+    for (after, expected) in [
+        (vec![], vec![]),
+        (vec![warning(9, "a branch")], vec![]),
+        (vec![warning(3, "a number")], vec!["VER0911 is new: a number"]),
+        (vec![warning(3, "a branch"), warning(4, "a branch")], vec!["VER0911 is new: a branch"]),
+    ] {
+        let worse = worse_than(&before, &noticed(after));
+        let said: Vec<&str> = worse.iter().map(|found| found.message.as_str()).collect();
+        assert_eq!(said, expected);
+        assert!(worse.iter().all(|found| found.code == codes::BASELINE_WORSE));
+        assert!(worse.iter().all(|found| found.hints == ["keep it a tensor"]));
+    }
+}
