@@ -219,8 +219,8 @@ def out_of_calls_that_are_replaced(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty(3, 4)
     torch.addmm(x[0], x, torch.eye(4), out=y)
     z = torch.empty(3, 4)
-    torch.frac(y, out=z)
-    return y + z
+    torch.frac(input=y, out=z)
+    return y + z + torch.addmm(input=x[1], mat1=x, mat2=torch.eye(4)) + torch.frac(input=x)
 
 
 def masked_fill_in_place(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

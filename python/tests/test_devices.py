@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import veracity
 from nodes_by_hand import make_node
+from recording import record
 from torch import Tensor, nn
-from veracity.export import devices, fresh
-from veracity.export.backends import trial
+from veracity.export import devices, fresh, graph
+from veracity.export.backends import placement, trial
+from veracity.export.backends.contract import Ports
 from veracity.export.fresh import Bound, Run
 from veracity.export.loading import load_for_engine
 from veracity.export.models import Made
@@ -102,6 +105,41 @@ def test_torchscript_that_was_recorded_on_a_gpu_runs_on_the_cpu(tmp_path: Path) 
     )
     found = veracity.InferenceManager(bundle, device="cpu").run_policy({"n/x": X})["n/y"]
     assert torch.equal(found, X + torch.arange(3))
+
+
+class AsksForDevice(nn.Module):
+    """Computes something else on a GPU."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Compare devices."""
+        if x.device == torch.device("cuda:0") or x.device != torch.device("cpu"):
+            return x + 1
+        return x - 1
+
+
+def test_what_code_compares_devices_with_stays(tmp_path: Path) -> None:
+    path = tmp_path / "asks.pt"
+    torch.jit.script(AsksForDevice()).save(path)
+    run, _ = load_for_engine("jit", path, "cpu", 1)
+    assert torch.equal(run([X])[0], X - 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "named"),
+    [
+        (lambda x: x + torch.ones(3), False),
+        (lambda x: x.cpu() + 1, True),
+        (lambda x: x.to("cpu") + 1, True),
+        (lambda x: x.to(device=torch.device("cpu"), dtype=torch.float64), True),
+    ],
+)
+def test_a_graph_that_names_the_cpu_works_there_too(function: Any, named: bool) -> None:
+    """On a GPU it is then recorded as it is: the CPU was meant."""
+    program, _ = record(function, {"x": X})
+    module = graph.build(program, ["y"]).to("meta")
+    ports = Ports("n", ["x"], ["y"], [X.to("meta")])
+    cpu, gpu = torch.device("cpu"), torch.device("meta")
+    assert placement.devices_of(module, ports) == ({cpu, gpu} if named else {gpu})
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -71,9 +71,8 @@ def test_a_warning_of_tracing_is_in_proof_text_page_and_result(tmp_path: Path) -
 
 
 def test_a_build_may_refuse_what_tracing_warned_of(tmp_path: Path) -> None:
-    def exit_code(folder: Path, *options: Any) -> int:
-        binary = Path(__file__).parents[2] / "target/debug/veracity"
-        command = [binary, "check", folder, *options]
+    def exit_code(*arguments: Any) -> int:
+        command = [Path(__file__).parents[2] / "target/debug/veracity", *arguments]
         torch_here = os.environ | {"VIRTUAL_ENV": sys.prefix}
         return subprocess.run(command, capture_output=True, check=False, env=torch_here).returncode
 
@@ -84,11 +83,12 @@ def test_a_build_may_refuse_what_tracing_warned_of(tmp_path: Path) -> None:
         recorded(tmp_path / name, step, 2)
         compiled()
     clean, warned = tmp_path / "clean/g", tmp_path / "warned/g"
-    assert exit_code(clean, "--deny-warnings") == 0
-    assert exit_code(warned) == 0
-    assert exit_code(warned, "--deny-warnings") == 3
-    assert exit_code(warned, "--baseline", warned) == 0
-    assert exit_code(warned, "--baseline", clean) == 1
+    assert exit_code("check", clean, "--deny-warnings") == 0
+    assert exit_code("check", warned) == 0
+    assert exit_code("check", warned, "--deny-warnings") == 3
+    for before, expected in ((warned, 0), (clean, 1)):
+        assert exit_code("check", warned, "--baseline", before) == expected
+        assert exit_code("diff", before, warned) == expected
 
 
 def test_a_clean_recording_says_nothing_of_warnings(tmp_path: Path) -> None:
@@ -258,6 +258,13 @@ def test_what_turned_out_to_be_wrong_is_told_and_counted_once(tmp_path: Path) ->
     assert [one.severity for one in found if one.code == "VER0911"] == ["error"]
     last = (tmp_path / "g/log.txt").read_text().splitlines()[-1]
     assert "; 0 of 1 model passed validation; 1 error; details in " in last
+
+
+def test_an_error_on_a_line_hides_no_warning_about_something_else(tmp_path: Path) -> None:
+    recorded(tmp_path, lambda x: x * x.max().item() if x.sum() > 0 else x, 4)
+    found = compiled(strict=False).diagnostics
+    told = {(one.severity, "item" in one.message) for one in found if one.code == "VER0911"}
+    assert told == {("error", True), ("warning", False)}
 
 
 def test_a_refusal_shows_the_line_of_the_user_and_no_way_through_veracity(tmp_path: Path) -> None:

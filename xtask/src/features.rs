@@ -28,6 +28,9 @@ fn cargo_tree(front: &str) -> Result<String, String> {
         .args(["--no-dedupe", "--format={p}|{f}", "--package", front])
         .output()
         .map_err(|error| format!("cargo tree: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo tree: {}", String::from_utf8_lossy(&output.stderr)));
+    }
     String::from_utf8(output.stdout).map_err(|error| format!("cargo tree: {error}"))
 }
 

@@ -103,7 +103,18 @@ class _Outcome:
 
     def noticed_for_proof(self) -> list[dict[str, Any]]:
         """Return what tracing noticed, as the proof and the samples hold it."""
-        return describe.noticed(self.noticed, [node.name for node in self.recording.nodes])
+        return self._as_noticed(self.noticed)
+
+    def explained(self) -> list[Diagnostic]:
+        """Return why models differ here, which says nothing about the bundle elsewhere."""
+        return [] if self.prover is None else self.prover.noticed
+
+    def findings_of_proof(self) -> list[dict[str, Any]]:
+        """Return what tracing noticed, and what this proof found out."""
+        return self._as_noticed([*self.noticed, *self.explained()])
+
+    def _as_noticed(self, found: list[Diagnostic]) -> list[dict[str, Any]]:
+        return describe.noticed(found, [node.name for node in self.recording.nodes])
 
     def failed(self) -> list[str]:
         """Return the nodes whose model was not shown to be right."""
@@ -284,7 +295,6 @@ def _check(outcome: _Outcome, asked: Asked, log: ExportLog, *, fresh_inputs: boo
         outcome.found += [] if frozen is None else [frozen]
         prover.prove(one, one.exported, drawn, program, recorded=not generated)
     outcome.found += prover.noticed
-    outcome.noticed += prover.noticed
     outcome.prover = prover
 
 
@@ -376,7 +386,7 @@ def _write_into(
         "reference": reference,
         "sessions": prover.sessions,
         "threads": torch.get_num_threads(),
-        "findings": outcome.noticed_for_proof(),
+        "findings": outcome.findings_of_proof(),
     }
     made = prover.builder.write_bundle(
         folder,
@@ -445,7 +455,8 @@ def _tell(outcome: _Outcome, log: ExportLog, *, strict: bool) -> None:
     The text of the proof has what tracing noticed, and the exception the errors.
     """
     for found in outcome.found:
-        in_proof = outcome.proof is not None and found in outcome.noticed
+        noticed = [*outcome.noticed, *outcome.explained()]
+        in_proof = outcome.proof is not None and found in noticed
         log.finding(found, told=in_proof or (strict and found.severity == "error"))
     if outcome.proof is not None:
         # The text says it in order; the findings are for those who read the result.
@@ -505,11 +516,12 @@ def _summary(outcome: _Outcome, log: ExportLog) -> str:
         parts.append(f"{with_model - len(outcome.failed())} of {models} passed validation")
     elif not recording.dry_run and with_model:
         parts.append("not validated")
-    # What failed, sample by sample, is one fact about a model, and is counted above.
-    severities = [one.severity for one in outcome.found if one not in outcome.told_by_proof]
+    # What failed in a node, sample by sample, is one fact about a model, and is counted above.
+    told = [one for one in outcome.told_by_proof if one.location]
+    severities = [one.severity for one in outcome.found if one not in told]
     counts = {name: severities.count(name) for name in ("error", "warning")}
     parts += [_counted(count, name) for name, count in counts.items() if count]
-    if severities or outcome.failed():
+    if outcome.found:
         parts.append(f"details in {log.path.parent / FILE_NAME}")
     return "; ".join(parts)
 

@@ -158,19 +158,25 @@ def _on_device(script: Any, device: torch.device) -> Callable[..., Any]:
     """Let a script make tensors on this device; torch has moved only those that it holds.
 
     The code names the devices that it was recorded on. In code for a GPU, the CPU is meant where it
-    is named; code that names no other device was made on the CPU. The shim does the same.
+    is named; code that names no other device was made on the CPU. What it compares devices with
+    stays. The shim does the same.
     """
     if not hasattr(script, "forward"):
         return cast(Callable[..., Any], script)  # whoever calls it is told
     graph = script.forward.graph
     torch._C._jit_pass_inline(graph)
     constants = graph.findAllNodes("prim::Constant")
-    named = [one for one in constants if one.output().type().kind() == "DeviceObjType"]
-    for_gpu = any(one.s("value").startswith("cuda") for one in named)
-    for one in named:
-        if one.s("value").startswith("cuda") or not for_gpu:
-            one.s_("value", str(device))
+    devices = [one for one in constants if one.output().type().kind() == "DeviceObjType"]
+    made_on = [one for one in devices if not any(map(_compares, one.output().uses()))]
+    on_gpu = [one for one in made_on if one.s("value").startswith("cuda")]
+    on_cpu = [one for one in made_on if one.s("value") == "cpu"]
+    for one in on_gpu or on_cpu:
+        one.s_("value", str(device))
     return cast(Callable[..., Any], script)
+
+
+def _compares(use: Any) -> bool:
+    return use.user.kind() in ("aten::eq", "aten::ne")
 
 
 def elsewhere(backend: str, device: torch.device) -> str | None:

@@ -243,21 +243,21 @@ def to_copy(tensor: torch.Tensor, **options: Any) -> torch.Tensor:
     return tensor.to(copy=True, **kept) if kept else tensor.clone()
 
 
-def fraction(tensor: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
+def fraction(input: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
     """Do what `frac` does; fused for a GPU, TorchScript rounds negative values down instead."""
-    return torch.sub(tensor, tensor.trunc(), out=out)
+    return torch.sub(input, input.trunc(), out=out)
 
 
 def addmm(
-    bias: torch.Tensor,
-    left: torch.Tensor,
-    right: torch.Tensor,
+    input: torch.Tensor,
+    mat1: torch.Tensor,
+    mat2: torch.Tensor,
     *,
     beta: Any = 1,
     alpha: Any = 1,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Multiply and add; as a layer where it is one, since TorchScript rounds between the two."""
-    if bias.dim() == 1 and beta == 1 and alpha == 1 and out is None:
-        return torch.nn.functional.linear(left, right.t(), bias)
-    return torch.addmm(bias, left, right, beta=beta, alpha=alpha, out=out)
+    if input.dim() == 1 and beta == 1 and alpha == 1 and out is None:
+        return torch.nn.functional.linear(mat1, mat2.t(), input)
+    return torch.addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=out)

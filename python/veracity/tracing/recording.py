@@ -61,14 +61,7 @@ def _refuse_unfinished(session: Session) -> None:
 
 
 def _unique(found: list[Diagnostic]) -> list[Diagnostic]:
-    """Return each finding once; a warning about what turned out to be an error says nothing new."""
-    found = list(dict.fromkeys(found))
-    wrong = {(one.code, one.location, one.node) for one in found if one.severity == "error"}
-    return [
-        one
-        for one in found
-        if one.severity == "error" or (one.code, one.location, one.node) not in wrong
-    ]
+    return list(dict.fromkeys(found))
 
 
 def _node(session: Session, node: TracedNode, loops: set[tuple[str, str]]) -> Node:
@@ -210,8 +203,10 @@ def _edge_problems(nodes: list[TracedNode], graph: dict[str, Any]) -> list[Diagn
 
 
 def _escape_findings(session: Session) -> list[Diagnostic]:
+    """Return warnings about values that left for Python, unless one was seen to change."""
     return [
         findings.frozen(name, what, location, changed=False)
         for name, escapes in session.escapes.items()
         for what, location, _ in escapes
+        if findings.frozen(name, what, location, changed=True) not in session.diagnostics
     ]

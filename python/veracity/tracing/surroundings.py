@@ -75,12 +75,13 @@ class Surroundings:
         """
         if "torch._dynamo" in sys.modules:
             undo.enter_context(torch.compiler.set_stance("force_eager"))
-        if _uses_gpu():
+        if torch.cuda.is_available():
             undo.callback(
                 _native._set_graph_executor_optimize, _native._get_graph_executor_optimize()
             )
             _native._set_graph_executor_optimize(False)
-            _forget_fused_scripts()
+            if _uses_gpu():
+                _forget_fused_scripts()
 
     def remember_everything(self) -> None:
         """Know every tensor there is: what appears later without being seen is suspicious."""
@@ -150,7 +151,7 @@ def _forget_fused_scripts() -> None:
         if type(item) is _native.ScriptFunction:
             item._debug_flush_compilation_cache()
         elif type(item) in modules:
-            with contextlib.suppress(RuntimeError):  # not filled yet
+            with contextlib.suppress(RuntimeError, AttributeError):  # not filled yet
                 for name in item._c._method_names():
                     item._c._get_method(name)._debug_flush_compilation_cache()
 

@@ -1,6 +1,7 @@
 //! What changed between two proofs.
 
 use serde::{Deserialize, Serialize};
+use veracity_diag::Diagnostic;
 
 use crate::Verdict;
 
@@ -20,6 +21,9 @@ pub struct ProofDifference {
     pub environment: Vec<Change>,
     /// Changes of what counted as equal.
     pub policy: Vec<Change>,
+    /// What tracing noticed for the later proof and had not noticed before, which is worse.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub noticed: Vec<Diagnostic>,
     /// Every port of both, in the order of the later proof; what is gone comes last.
     pub ports: Vec<PortDifference>,
 }
@@ -30,10 +34,16 @@ impl ProofDifference {
         self.ports.iter().filter(|port| port.judged.is_worse())
     }
 
+    /// Whether anything is worse.
+    pub fn is_worse(&self) -> bool {
+        !self.noticed.is_empty() || self.worse().next().is_some()
+    }
+
     /// Whether the two say the same about the same, apart from noise in the last digits.
     pub fn is_empty(&self) -> bool {
         let lists = [&self.subject, &self.reference, &self.environment, &self.policy];
         lists.iter().all(|list| list.is_empty())
+            && self.noticed.is_empty()
             && self.ports.iter().all(|port| port.judged == Judged::Same)
     }
 }

@@ -298,11 +298,19 @@ torch::jit::Module ReadModule(const LoadRequest& request, c10::Device device) {
   return torch::jit::load(std::make_shared<MemoryReader>(request.bytes, request.len), device);
 }
 
-// Appends the constants that name a device, those of inner blocks too.
+bool IsCompared(const torch::jit::Value* value) {
+  const auto compares = [](const torch::jit::Use& use) {
+    return use.user->kind() == c10::aten::eq || use.user->kind() == c10::aten::ne;
+  };
+  return std::any_of(value->uses().begin(), value->uses().end(), compares);
+}
+
+// Appends the constants that name a device to make tensors on, those of inner blocks too.
 void NamedDevices(torch::jit::Block* block, std::vector<torch::jit::Node*>& found) {
   for (torch::jit::Node* node : block->nodes()) {
     if (node->kind() == torch::jit::prim::Constant &&
-        node->output()->type()->kind() == c10::TypeKind::DeviceObjType) {
+        node->output()->type()->kind() == c10::TypeKind::DeviceObjType &&
+        !IsCompared(node->output())) {
       found.push_back(node);
     }
     for (torch::jit::Block* inner : node->blocks()) {
@@ -314,7 +322,8 @@ void NamedDevices(torch::jit::Block* block, std::vector<torch::jit::Node*>& foun
 // Lets the code make tensors on this device; torch has moved only those that the module holds.
 //
 // The code names the devices that it was recorded on. In code for a GPU, the CPU is meant where it
-// is named; code that names no other device was made on the CPU. The Python front does the same.
+// is named; code that names no other device was made on the CPU. What it compares devices with
+// stays. The Python front does the same.
 void PlaceCode(torch::jit::Function& forward, c10::Device device) {
   auto* function = torch::jit::tryToGraphFunction(forward);
   if (function == nullptr) {
@@ -324,12 +333,14 @@ void PlaceCode(torch::jit::Function& forward, c10::Device device) {
   torch::jit::Inline(*graph);
   std::vector<torch::jit::Node*> named;
   NamedDevices(graph->block(), named);
-  const auto is_gpu = [](const torch::jit::Node* node) {
-    return c10::Device(node->s(torch::jit::attr::value)).is_cuda();
+  const auto named_on = [](const torch::jit::Node* node) {
+    return c10::Device(node->s(torch::jit::attr::value)).type();
   };
-  const bool for_gpu = std::any_of(named.begin(), named.end(), is_gpu);
+  const auto is_gpu = [&](const auto* node) { return named_on(node) == c10::kCUDA; };
+  const auto from =
+      std::any_of(named.begin(), named.end(), is_gpu) ? c10::kCUDA : c10::DeviceType::CPU;
   for (torch::jit::Node* node : named) {
-    if (is_gpu(node) || !for_gpu) {
+    if (named_on(node) == from) {
       node->s_(torch::jit::attr::value, device.str());
     }
   }

@@ -12,7 +12,7 @@
 //! | not there | disproved | worse |
 //! | not there | anything else | new |
 //!
-//! What tracing noticed and had not noticed before is worse, too ([`worse_than`]).
+//! What tracing noticed and had not noticed before is worse, too.
 //!
 //! The rest is the same. Errors within the tolerance are noise of engines and machines; they are
 //! told, not judged. Where no `atol` passes (another shape, NaN) the smallest one is infinite.
@@ -39,6 +39,7 @@ pub fn difference(before: &Proof, after: &Proof) -> ProofDifference {
         reference: changes(&reference_facts(before), &reference_facts(after)),
         environment: changes(&environment_facts(before), &environment_facts(after)),
         policy: changes(&policy_facts(&before.policy), &policy_facts(&after.policy)),
+        noticed: new_findings(before, after),
         ports: port_differences(before, after),
     }
 }
@@ -55,7 +56,8 @@ pub fn worse_than(baseline: &Proof, proof: &Proof) -> Vec<Diagnostic> {
         let tolerances = [&before, &after].map(|rows| rows.get(&key).and_then(Row::tolerance));
         worse_port(port, tolerances)
     };
-    worse.map(finding).chain(new_findings(baseline, proof)).collect()
+    let noticed = new_findings(baseline, proof).into_iter().map(new_finding);
+    worse.map(finding).chain(noticed).collect()
 }
 
 /// What tracing noticed and had not noticed before. Lines of code move, so that they tell nothing.
@@ -72,7 +74,7 @@ fn new_findings(baseline: &Proof, proof: &Proof) -> Vec<Diagnostic> {
             told.push(found.clone());
         }
     }
-    told.into_iter().map(new_finding).collect()
+    told
 }
 
 fn new_finding(found: Diagnostic) -> Diagnostic {

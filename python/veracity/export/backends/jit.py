@@ -6,7 +6,8 @@ the source only when options of `torch.jit.script` ask for it.
 
 Code runs on the device of its inputs: it is recorded on the CPU, since a GPU has operations of its
 own (a fused GRU cell) that are nowhere else, and tensors that it makes lie where its first input
-does. Weights stay where they were, for those who load the file as it is.
+does. Weights stay where they were, for those who load the file as it is. A node that works on
+several devices is recorded as it is.
 
 The same module and weights give the same bytes: torch numbers classes by process and stores line
 tables of code that does not exist; both are taken out of the archive.
@@ -31,7 +32,7 @@ from torch import fx, nn
 from veracity.errors import VeracityError
 from veracity.export.backends import trial
 from veracity.export.backends.contract import Exported, Ports, exporter_refused, quiet
-from veracity.export.backends.placement import cpu_by_default, on_cpu
+from veracity.export.backends.placement import cpu_by_default, devices_of, on_cpu
 
 
 class Trace:
@@ -91,12 +92,9 @@ def _scripted(module: fx.GraphModule, options: dict[str, Any], notes: list[str])
 def _traced_anywhere(
     module: fx.GraphModule, ports: Ports, options: dict[str, Any], notes: list[str]
 ) -> Any:
-    """Record on the CPU; where it was recorded, if the CPU cannot compute it.
-
-    A node with inputs on several devices says itself what lies where.
-    """
-    places = {example.device for example in ports.examples}
-    if len(places) != 1:
+    """Record on the CPU; where it was recorded, if the CPU cannot compute it."""
+    places = devices_of(module, ports)
+    if len(places) != 1 or not ports.examples:
         return _traced(module, ports, options)
     moved, moved_ports = on_cpu(module, ports)
     try:

@@ -34,6 +34,28 @@ def on_cpu(module: fx.GraphModule, ports: Ports) -> tuple[fx.GraphModule, Ports]
     return moved, dataclasses.replace(ports, examples=examples)
 
 
+def devices_of(module: fx.GraphModule, ports: Ports) -> set[torch.device]:
+    """Return the devices that a graph works on: those of its tensors, and the CPU if it says so.
+
+    Numbers may lie anywhere.
+    """
+    tensors = [*module.buffers(), *module.parameters()]
+    places = {tensor.device for tensor in tensors if tensor.dim()}
+    places |= {example.device for example in ports.examples}
+    return places | ({_CPU} if any(map(_names_cpu, module.graph.nodes)) else set())
+
+
+def _names_cpu(node: fx.Node) -> bool:
+    found: list[bool] = [node.op == "call_method" and node.target == "cpu"]
+
+    def look(value: Any) -> Any:
+        found.append(isinstance(value, (str, torch.device)) and str(value) == "cpu")
+        return value
+
+    fx.node.map_aggregate((node.args, node.kwargs), look)
+    return any(found)
+
+
 @contextlib.contextmanager
 def cpu_by_default() -> Iterator[None]:
     """Make tensors on the CPU whatever the default device is.

@@ -184,6 +184,15 @@ class MakesOnGpu(MakesOnCpu):
         return x + torch.arange(3, device="cuda:0").to("cpu").to(x.device)
 
 
+class AsksForDevice(nn.Module):
+    """Computes something else on a GPU; on the CPU, the names of devices must stay."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.device == torch.device("cuda:0") or x.device != torch.device("cpu"):
+            return x + 1
+        return x - 1
+
+
 class NoForward(nn.Module):
     @torch.jit.export
     def other(self, x: Tensor) -> Tensor:
@@ -262,6 +271,7 @@ def modules() -> dict[str, tuple]:
         "forks": (Forks(), three),
         "raises_on_negative": (RaisesOnNegative(), [(torch.tensor([4.0, 9.0]),)]),
         "makes_on_cpu": (MakesOnCpu(), three),
+        "asks_for_device": (AsksForDevice(), three),
         "matmul": (MatMul(), [(torch.randn(256, 256) / 16,)]),
         # Cannot be run here as it is: no calls.
         "makes_on_gpu": (MakesOnGpu(), []),

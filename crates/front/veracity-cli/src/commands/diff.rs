@@ -45,6 +45,5 @@ fn proofs(arguments: &DiffArgs, context: &Context) -> Result<Outcome, Failure> {
     let (before, after) = (proof::read(&arguments.before)?, proof::read(&arguments.after)?);
     let found = proof::difference(&before, &after);
     context.give(arguments.format, &found, || difference::document(&found))?;
-    let is_worse = found.worse().next().is_some();
-    Ok(if is_worse { Outcome::Disproved } else { Outcome::Proved })
+    Ok(if found.is_worse() { Outcome::Disproved } else { Outcome::Proved })
 }

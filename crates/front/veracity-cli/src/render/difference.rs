@@ -9,7 +9,7 @@ use veracity::results::{
 use super::document::Document;
 use super::style::{self, paint};
 use super::table::{Cell, Column, Table};
-use super::text::number;
+use super::text::{number, printable};
 
 /// Digits of a hash that tell files apart for the eye.
 const SHORT_HASH: usize = 12;
@@ -30,6 +30,11 @@ pub(crate) fn document(difference: &ProofDifference) -> Document {
         ("policy", &difference.policy),
     ] {
         section(title, changes, &mut document);
+    }
+    for found in &difference.noticed {
+        let place = found.place.to_string();
+        let what = format!("{} is new: {}", found.code, printable(&found.message));
+        document.line(format!("{}: {}", printable(&place), paint(style::ERROR, &what)));
     }
     ports(&difference.ports, &mut document);
     document.line(summary(difference));
@@ -167,5 +172,8 @@ fn summary(difference: &ProofDifference) -> String {
         let part = if amount == 0 { part } else { paint(color, &part) };
         let _ = write!(text, "{comma}{part}");
     }
-    text
+    match difference.noticed.len() {
+        0 => text,
+        amount => format!("{text}, {}", paint(style::ERROR, &format!("{amount} newly noticed"))),
+    }
 }

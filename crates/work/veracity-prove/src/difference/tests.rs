@@ -254,7 +254,11 @@ fn what_tracing_had_not_warned_of_is_worse_wherever_the_line_is_now() {
         (vec![warning(3, "a number")], vec!["VER0911 is new: a number"]),
         (vec![warning(3, "a branch"), warning(4, "a branch")], vec!["VER0911 is new: a branch"]),
     ] {
-        let worse = worse_than(&before, &noticed(after));
+        let after = noticed(after);
+        let worse = worse_than(&before, &after);
+        let found = difference(&before, &after);
+        assert_eq!(found.noticed.len(), worse.len());
+        assert_eq!(found.is_worse(), !worse.is_empty());
         let said: Vec<&str> = worse.iter().map(|found| found.message.as_str()).collect();
         assert_eq!(said, expected);
         assert!(worse.iter().all(|found| found.code == codes::BASELINE_WORSE));
