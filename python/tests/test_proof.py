@@ -585,6 +585,8 @@ def test_a_state_that_starts_elsewhere_is_an_error_over_time_only(tmp_path: Path
     assert result.proof.verdict == "disproved"
     assert result.proof.first_divergence is not None
     assert result.proof.first_divergence.sample == "tick 0"
+    summary = (tmp_path / "g/log.txt").read_text().splitlines()[-1]
+    assert "; 1 of 1 model passed validation; 1 error; details in " in summary
 
 
 def test_generated_nodes_are_proved_on_fresh_values_alone(tmp_path: Path) -> None:
