@@ -1,4 +1,4 @@
-"""torch's random numbers, left as they were."""
+"""torch's random numbers, left as they were, and whether a GPU draws some."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ def generators_kept() -> Iterator[None]:
     """
     import torch  # noqa: TID251 (only those who use torch come here)
 
-    is_initialized: Callable[[], bool] = torch.cuda.is_initialized
-    in_use = range(torch.cuda.device_count()) if is_initialized() else ()
+    in_use = range(torch.cuda.device_count()) if gpu_in_use() else ()
     with torch.random.fork_rng(devices=list(in_use)):
         yield
+
+
+def gpu_in_use() -> bool:
+    """Say whether this process has used a GPU."""
+    import torch  # noqa: TID251 (as above)
+
+    is_initialized: Callable[[], bool] = torch.cuda.is_initialized
+    return is_initialized()

@@ -454,8 +454,8 @@ def _tell(outcome: _Outcome, log: ExportLog, *, strict: bool) -> None:
 
     The text of the proof has what tracing noticed, and the exception the errors.
     """
+    noticed = [*outcome.noticed, *outcome.explained()]
     for found in outcome.found:
-        noticed = [*outcome.noticed, *outcome.explained()]
         in_proof = outcome.proof is not None and found in noticed
         log.finding(found, told=in_proof or (strict and found.severity == "error"))
     if outcome.proof is not None:

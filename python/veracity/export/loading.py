@@ -165,14 +165,19 @@ def _on_device(script: Any, device: torch.device) -> Callable[..., Any]:
         return cast(Callable[..., Any], script)  # whoever calls it is told
     graph = script.forward.graph
     torch._C._jit_pass_inline(graph)
-    constants = graph.findAllNodes("prim::Constant")
-    devices = [one for one in constants if one.output().type().kind() == "DeviceObjType"]
-    made_on = [one for one in devices if not any(map(_compares, one.output().uses()))]
+    named = named_devices(graph)
+    made_on = [one for one in named if not any(map(_compares, one.output().uses()))]
     on_gpu = [one for one in made_on if one.s("value").startswith("cuda")]
     on_cpu = [one for one in made_on if one.s("value") == "cpu"]
     for one in on_gpu or on_cpu:
         one.s_("value", str(device))
     return cast(Callable[..., Any], script)
+
+
+def named_devices(script_graph: Any) -> list[Any]:
+    """Return the constants of a graph of TorchScript that name a device."""
+    constants = script_graph.findAllNodes("prim::Constant")
+    return [one for one in constants if one.output().type().kind() == "DeviceObjType"]
 
 
 def _compares(use: Any) -> bool:

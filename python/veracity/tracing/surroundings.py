@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from veracity._generators import gpu_in_use
 from veracity.tracing import array_plain, arrays
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Surroundings:
                 _native._set_graph_executor_optimize, _native._get_graph_executor_optimize()
             )
             _native._set_graph_executor_optimize(False)
-            if _uses_gpu():
+            if gpu_in_use():
                 _forget_fused_scripts()
 
     def remember_everything(self) -> None:
@@ -137,11 +138,6 @@ class Watch(arrays.Watch):
     def reach_plain(self, reached: bool) -> None:
         """Say whether plain arrays may hold traced values."""
         self._recorder.set_plain_memory_reached(reached)
-
-
-def _uses_gpu() -> bool:
-    is_initialized: Callable[[], bool] = torch.cuda.is_initialized
-    return is_initialized()
 
 
 def _forget_fused_scripts() -> None:

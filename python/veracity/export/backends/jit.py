@@ -33,6 +33,7 @@ from veracity.errors import VeracityError
 from veracity.export.backends import trial
 from veracity.export.backends.contract import Exported, Ports, exporter_refused, quiet
 from veracity.export.backends.placement import cpu_by_default, devices_of, on_cpu
+from veracity.export.loading import named_devices
 
 
 class Trace:
@@ -121,8 +122,7 @@ def _following_inputs(traced: Any) -> Any:
     """Make tensors on the device of the first input, where the graph names the CPU."""
     graph = traced.graph
     tensors = [one for one in graph.inputs() if one.type().kind() == "TensorType"]
-    constants = graph.findAllNodes("prim::Constant")
-    named = [one for one in constants if one.output().type().kind() == "DeviceObjType"]
+    named = named_devices(graph)
     if not tensors or not named:
         return traced
     compiler: Any = torch._C

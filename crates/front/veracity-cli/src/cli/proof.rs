@@ -29,8 +29,9 @@ computes the same elsewhere, and nothing about the Python code.
 With `--baseline` the exit code tells what got worse since then, and only that:
 0 when nothing is worse, 1 when something is. Otherwise 0 when everything is
 proved, 1 when something is disproved, 3 when nothing is disproved but something
-could not be compared. A warning of tracing is a value that one recorded pass may have
-fixed: it changes no verdict, and with `--deny-warnings` the exit code.
+could not be compared. A warning of tracing is about a value that the recorded
+passes may have fixed: it changes no verdict, and with `--deny-warnings` the exit
+code.
 
 Examples:
   veracity check policy/
