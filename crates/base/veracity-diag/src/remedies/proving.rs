@@ -55,7 +55,7 @@ remedies! {
         "Export with `compile_graph(tolerance=\"auto\")`, or give a tolerance.";
     BASELINE_WORSE
         "Something has a worse verdict than in the baseline, is gone, or needs more than twice \
-         the tolerance.",
+         the tolerance; or tracing warns of something that it had not warned of.",
         "`veracity diff BASELINE PROOF` lists it. If it is meant, save the new proof as the \
          baseline.";
     RECORDED_WRONG

@@ -111,7 +111,8 @@ pub(crate) struct RecordArgs {
 #[command(after_help = "\
 A port is worse when its verdict is, when it is gone, when it is new and
 disproved, or when it is disproved in both and needs more than twice the `atol`
-to pass. Exits with 0 when nothing is worse, 1 when something is.
+to pass. A warning of tracing that is new is worse, too. Exits with 0 when nothing
+is worse, 1 when something is.
 
 Examples:
   veracity diff laptop.json robot.json
