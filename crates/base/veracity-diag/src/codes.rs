@@ -191,6 +191,11 @@ codes! {
     924 RECORDER_FAULT "the recorder could not follow an operation";
     925 PATCH_INVALID "a function patch cannot be applied";
     926 DELAY_UNKNOWN "an edge is older than the passes that were recorded";
+    927 ONE_PASS "a node was recorded once";
+    928 NEVER_UNOBSERVED "every pass of a node was recorded";
+    929 STATE_FOUND "a node carries a state that was not declared";
+    930 STATE_LOST "a node reads what an earlier pass left behind, and it cannot be made a state";
+    931 RECORDING_CHANGES "a pass that was not recorded gave other values than the recorded program";
 
     1001 EXPORT_REFUSED "the exporter refused a node";
     1002 EXPORT_OPTION_UNKNOWN "an exporter option is not known";
