@@ -23,6 +23,7 @@ class Pipeline:
         threads: int,
         fuse: bool,
         require_proof: bool,
+        accept_conditional: bool,
         reorder: Path | None,
         site_packages: list[Path],
     ) -> None: ...
