@@ -34,7 +34,7 @@ _CONTEXTS = {
 _COMMAND = Path(__file__).parents[3] / "target/debug/veracity"
 
 
-class Unusable(Exception):
+class UnusableError(Exception):
     """The bundle cannot be run with what the code gets."""
 
 
@@ -152,7 +152,7 @@ def _pipeline_inputs(program: Program, wanted: list[str], tick: int) -> dict[str
     else:
         values = {leaf.name: leaf.value for leaf in flatten(values)}
     if missing := [key for key in wanted if key not in values]:
-        raise Unusable(f"the bundle needs {', '.join(missing)}")
+        raise UnusableError(f"the bundle needs {', '.join(missing)}")
     return {key: _plain(values[key]) for key in wanted}
 
 
@@ -170,7 +170,7 @@ def _by_command(bundle: Path, ticks: list[dict[str, Tensor]]) -> list[dict[str, 
     env = os.environ | {"VIRTUAL_ENV": sys.prefix}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     if done.returncode != 0:
-        raise Unusable(done.stderr.strip()[-300:])
+        raise UnusableError(done.stderr.strip()[-300:])
     with np.load(outputs) as found:
         return [
             {key: torch.from_numpy(found[key][tick]) for key in found.files}
