@@ -1,4 +1,4 @@
-"""A part of the attack: no false proof, and no alarm on clean code. `make attack` runs all of it."""
+"""A part of the attack: no false proof, no alarm on clean code. `make attack` runs all of it."""
 
 from __future__ import annotations
 

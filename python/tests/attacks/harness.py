@@ -25,7 +25,17 @@ import veracity
 from veracity import _current
 
 from attacks import episodes
-from attacks.judge import FALSE_PROOF, REFUSED, RIGHT, TOLD, Outcome, first_difference
+from attacks.judge import (
+    BROKEN,
+    FALSE_ALARM,
+    FALSE_PROOF,
+    REFUSED,
+    RIGHT,
+    TOLD,
+    Episode,
+    Outcome,
+    first_difference,
+)
 from attacks.programs import load
 from attacks.registry import PROGRAMS, THEMES, Program
 
@@ -47,9 +57,12 @@ def attack(program: Program, backend: str) -> Outcome:
     try:
         with _quiet(), _bounded(LIMIT_SECS):
             _compile(program, backend, folder, outcome)
-            outcome.wrong = _compare(program, backend, folder)
+            expected = episodes.in_python(program, backend)
+            outcome.wrong = _compare(program, folder, expected)
     except _TooLong:
         outcome.verdict, outcome.wrong = "hang", f"not done after {LIMIT_SECS} s"
+    except Exception as error:
+        outcome.verdict, outcome.detail = BROKEN, f"{type(error).__name__}: {error}"
     finally:
         _leave_session()
         shutil.rmtree(folder, ignore_errors=True)
@@ -74,9 +87,8 @@ def _compile(program: Program, backend: str, folder: Path, outcome: Outcome) -> 
         outcome.detail = str(told[0])
 
 
-def _compare(program: Program, backend: str, folder: Path) -> str:
-    """Return where the bundle is wrong; the code itself must not fail, or the attack is."""
-    expected = episodes.in_python(program, backend)
+def _compare(program: Program, folder: Path, expected: Episode) -> str:
+    """Return where the bundle is wrong, or why it cannot be run."""
     try:
         found = episodes.in_bundle(program, folder)
     except Exception as error:
@@ -152,7 +164,7 @@ def cases(
 
 def table(outcomes: list[Outcome]) -> str:
     """Return the counts by theme, then every case that is not what it has to be, then the bars."""
-    kinds = (RIGHT, TOLD, FALSE_PROOF, "false alarm", REFUSED)
+    kinds = (RIGHT, TOLD, FALSE_PROOF, FALSE_ALARM, REFUSED, BROKEN)
     lines = [f"{'theme':<26}{'cases':>6}" + "".join(f"{kind:>13}" for kind in kinds)]
     for clean in (False, True):
         for theme, subject in THEMES.items():
@@ -223,7 +235,8 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n" + table(outcomes))
     clean = {o.program for o in outcomes if o.clean}
     missed = len(alarms(outcomes)) > MAX_ALARMS * len(clean)
-    return 1 if false_proofs(outcomes) or missed else 0
+    broken = any(o.kind == BROKEN for o in outcomes)
+    return 1 if false_proofs(outcomes) or missed or broken else 0
 
 
 def _chosen(asked: argparse.Namespace) -> list[tuple[Program, str]]:

@@ -15,6 +15,8 @@ _OF_PORT = 2e-6
 
 FALSE_PROOF, RIGHT, TOLD = "false proof", "right", "told"
 FALSE_ALARM, REFUSED = "false alarm", "refused"
+#: The program itself fails in Python: the attack is wrong, not the product.
+BROKEN = "broken"
 
 
 @dataclass
@@ -45,7 +47,9 @@ class Outcome:
 
     @property
     def kind(self) -> str:
-        """One of the five classes."""
+        """One of the classes."""
+        if self.verdict == BROKEN:
+            return BROKEN
         if self.verdict == "proved":
             if self.wrong:
                 return FALSE_PROOF
