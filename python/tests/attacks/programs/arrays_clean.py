@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from attacks.draws import array, integers, normal, uniform
-from attacks.registry import clean
+from attacks.registry import clean, hostile
 
 
 @clean(rec={"x": array(uniform(-2, 2, 5))}, in_tests=True)
@@ -155,7 +155,7 @@ def jacobian_by_func():
     return lambda *g: torch.func.jacrev(fk)(g[0])
 
 
-@clean(rec={"q": normal(3)}, passes=3, backends="jit")
+@hostile("H", rec={"q": normal(3)}, passes=3, backends="jit")
 def gradient_step(q: Tensor) -> Tensor:
     """One step of descent by autograd."""
     with torch.enable_grad():
