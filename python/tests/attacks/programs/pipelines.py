@@ -322,16 +322,21 @@ def numpy_between_nodes(backend: str):
     return step
 
 
-@hostile("G", style="own", rec={"a/x": fixed([0.5, 0.5])}, fresh={"a/x": normal(2)}, passes=3)
+@hostile(
+    "G",
+    style="own",
+    rec={"a/x": fixed([0.5, 0.5]), "b/w": fixed([1.0, 1.0])},
+    fresh={"a/x": normal(2), "b/w": normal(2)},
+    passes=3,
+)
 def wired_by_equal_values(backend: str):
-    """The second node takes another tensor that happens to be equal."""
-    other = torch.tensor([1.0, 1.0])
+    """The second node takes an input of its own that happens to equal an output of the first."""
 
     def step(given):
         x = annotate.input_tensors("a", {"x": given["a/x"]})
         z = x * 2
         annotate.output_tensors("a", {"z": z}, export_with=backend)
-        w = annotate.input_tensors("b", {"w": other})
+        w = annotate.input_tensors("b", {"w": given["b/w"]})
         y = w + 1
         annotate.output_tensors("b", {"y": y}, export_with=backend)
         return {"a/z": z, "b/y": y}

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import torch
 from torch import Tensor, nn
-from veracity import _current, annotate
+from veracity import annotate
 
 from attacks.draws import array, fixed, normal, uniform
 from attacks.registry import ALL, clean, hostile
@@ -104,19 +104,6 @@ def dispatch_on_type(x: np.ndarray) -> np.ndarray:
     y = x * np.float32(2)
     handlers = {np.ndarray: lambda v: v + np.float32(1)}
     return handlers.get(type(y), lambda v: v)(y)
-
-
-@hostile("B", rec={"n/x": normal(1, 3)}, style="own", passes=4)
-def aware_of_sessions(backend: str):
-    """Code that asks whether it is recorded, as `torch.jit.is_tracing` is asked."""
-
-    def step(given):
-        x = annotate.input_tensors("n", {"x": given["n/x"]})
-        y = x * 2 if _current.active is not None else x * 3
-        annotate.output_tensors("n", {"y": y}, export_with=backend)
-        return {"n/y": y}
-
-    return step
 
 
 @hostile("B", rec={"x": normal(1, 3)}, passes=4)
