@@ -12,7 +12,7 @@ unexport CONDA_PREFIX
 export VIRTUAL_ENV := $(abspath $(VENV))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check docs bench parity-sweep screenshots format fuzz deny
+.PHONY: help setup build demo test attack check docs bench parity-sweep screenshots format fuzz deny
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,9 @@ demo: build ## Make an example pipeline, export it, prove it, run it
 test: build ## Run every test: Rust, Python, interop, documentation
 	cargo test --locked --workspace --exclude veracity-py --quiet
 	$(BIN)/python -m pytest -q python/tests
+
+attack: build ## Run every attack program; fails at one false proof, or alarms on clean code
+	PYTHONPATH=python/tests $(BIN)/python -m attacks
 
 check: setup ## Format, lints, floors, types: what CI runs before the tests
 	cargo fmt --check

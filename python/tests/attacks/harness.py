@@ -1,0 +1,250 @@
+"""Records, compiles, runs a fresh episode and classifies; prints the table of all programs."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import veracity
+from veracity import _current
+
+from attacks import episodes
+from attacks.judge import (
+    BROKEN,
+    FALSE_ALARM,
+    FALSE_PROOF,
+    REFUSED,
+    RIGHT,
+    TOLD,
+    Episode,
+    Outcome,
+    first_difference,
+)
+from attacks.programs import load
+from attacks.registry import PROGRAMS, THEMES, Program
+
+#: Seconds after which a case counts as hanging.
+LIMIT_SECS = 60
+#: Share of clean programs that may be anything but proved.
+MAX_ALARMS = 0.03
+
+
+class _TooLong(BaseException):
+    """Not an `Exception`: programs catch those."""
+
+
+def attack(program: Program, backend: str) -> Outcome:
+    """Run one case."""
+    outcome = Outcome(program.name, backend, program.theme, program.clean)
+    folder = Path(tempfile.mkdtemp(prefix="attack-"))
+    began = time.monotonic()
+    try:
+        with _quiet(), _bounded(LIMIT_SECS):
+            _compile(program, backend, folder, outcome)
+            expected = episodes.in_python(program, backend)
+            outcome.wrong = _compare(program, folder, expected)
+    except _TooLong:
+        outcome.verdict, outcome.wrong = "hang", f"not done after {LIMIT_SECS} s"
+    except Exception as error:
+        outcome.verdict, outcome.detail = BROKEN, f"{type(error).__name__}: {error}"
+    finally:
+        _leave_session()
+        shutil.rmtree(folder, ignore_errors=True)
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def _compile(program: Program, backend: str, folder: Path, outcome: Outcome) -> None:
+    """Record and compile; what is raised on the way is part of the outcome."""
+    try:
+        episodes.record(program, backend, folder)
+        result: Any = veracity.compile_graph(visualize=False)
+        outcome.verdict = result.proof.verdict
+        found = result.diagnostics
+    except Exception as error:
+        outcome.verdict = "refused"
+        outcome.detail = f"{type(error).__name__}: {error}"
+        found = getattr(error, "diagnostics", [])
+    told = [one for one in found if one.severity in ("warning", "error")]
+    outcome.codes = sorted({one.code for one in told})
+    if told and not outcome.detail:
+        outcome.detail = str(told[0])
+
+
+def _compare(program: Program, folder: Path, expected: Episode) -> str:
+    """Return where the bundle is wrong, or why it cannot be run."""
+    try:
+        found = episodes.in_bundle(program, folder)
+    except Exception as error:
+        return f"cannot be run: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
+    return first_difference(found, expected)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the console for the table: programs print, and exporters warn."""
+    root, silent = logging.getLogger(), logging.NullHandler()
+    root.addHandler(silent)
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            root.removeHandler(silent)
+
+
+@contextlib.contextmanager
+def _bounded(seconds: int) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise _TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _leave_session() -> None:
+    if _current.active is not None:
+        with contextlib.suppress(Exception):
+            veracity.stop()
+    _current.active = _current.stopped = None
+
+
+def _isolated(program: Program, backend: str) -> Outcome:
+    """Run one case in a process of its own, which may crash."""
+    command = [sys.executable, "-m", "attacks", program.name, "--backend", backend, "--json"]
+    lost = Outcome(program.name, backend, program.theme, program.clean, "refused")
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=LIMIT_SECS + 30, check=False
+        )
+    except subprocess.TimeoutExpired:
+        lost.verdict, lost.wrong = "hang", "the process does not end"
+        return lost
+    for line in done.stdout.splitlines():
+        if line.startswith("{"):
+            return Outcome(**json.loads(line))
+    lost.wrong = f"the process ended with {done.returncode}"
+    lost.detail = done.stderr[-300:]
+    return lost
+
+
+def cases(
+    names: Iterable[str] | None = None, backend: str | None = None
+) -> list[tuple[Program, str]]:
+    """Return the cases of some programs, or of all."""
+    load()
+    chosen = [PROGRAMS[name] for name in names] if names else list(PROGRAMS.values())
+    return [(p, b) for p in chosen for b in p.backends if backend in (None, b)]
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """Return the counts by theme, then every case that is not what it has to be, then the bars."""
+    kinds = (RIGHT, TOLD, FALSE_PROOF, FALSE_ALARM, REFUSED, BROKEN)
+    lines = [f"{'theme':<26}{'cases':>6}" + "".join(f"{kind:>13}" for kind in kinds)]
+    for clean in (False, True):
+        for theme, subject in THEMES.items():
+            some = [o for o in outcomes if o.theme == theme and o.clean == clean]
+            if some:
+                count = Counter(o.kind for o in some)
+                label = f"{'clean' if clean else 'hostile'} {theme} {subject}"
+                lines.append(
+                    f"{label:<26.26}{len(some):>6}" + "".join(f"{count[k]:>13}" for k in kinds)
+                )
+    lines += [""] + [_line(o) for o in outcomes if not o.passed]
+    return "\n".join([*lines, "", *_bars(outcomes)])
+
+
+def _line(o: Outcome) -> str:
+    codes = ",".join(o.codes) or "-"
+    said = " ".join(o.detail.split())[:160]
+    return f"{o.kind:<12} {o.program} [{o.backend}] {o.verdict} {codes} | {o.wrong[:160]} | {said}"
+
+
+def _bars(outcomes: list[Outcome]) -> list[str]:
+    wrong, missed = false_proofs(outcomes), alarms(outcomes)
+    every = {o.program for o in outcomes}
+    clean = {o.program for o in outcomes if o.clean}
+    return [
+        f"{len(every)} programs, {len(outcomes)} cases, {sum(o.seconds for o in outcomes):.0f} s",
+        f"false proofs: {len(wrong)} of {len(every)} programs ({_percent(wrong, every)})",
+        f"clean and not proved: {len(missed)} of {len(clean)} programs ({_percent(missed, clean)})",
+    ]
+
+
+def _percent(part: set[str], whole: set[str]) -> str:
+    return f"{100 * len(part) / max(1, len(whole)):.1f} %"
+
+
+def false_proofs(outcomes: list[Outcome]) -> set[str]:
+    """Return the programs that were called proved and are wrong."""
+    return {o.program for o in outcomes if o.kind == FALSE_PROOF}
+
+
+def alarms(outcomes: list[Outcome]) -> set[str]:
+    """Return the clean programs that got anything but a silent proof."""
+    return {o.program for o in outcomes if o.clean and not o.passed}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the attack; 1 when a bar is missed."""
+    parser = argparse.ArgumentParser(prog="attacks", description=__doc__)
+    parser.add_argument("programs", nargs="*", help="names, or a theme's letter; all by default")
+    parser.add_argument("--backend", help="only the cases with this backend")
+    parser.add_argument("--isolated", action="store_true", help="a process for every case")
+    parser.add_argument("--json", action="store_true", help="one line of JSON a case, no table")
+    parser.add_argument("--tests", action="store_true", help="only the part that `make test` runs")
+    parser.add_argument("--verbose", action="store_true", help="say each case as it ends")
+    asked = parser.parse_args(arguments)
+    os.environ["VERACITY_PROGRESS"] = "0"
+    import torch
+
+    torch.set_num_threads(1)
+    outcomes = []
+    for program, backend in _chosen(asked):
+        outcomes.append((_isolated if asked.isolated else attack)(program, backend))
+        if asked.json:
+            print(json.dumps(asdict(outcomes[-1])), flush=True)
+        elif asked.verbose or not outcomes[-1].passed:
+            print(_line(outcomes[-1]), f"({outcomes[-1].seconds:.1f} s)", flush=True)
+    if not asked.json:
+        print("\n" + table(outcomes))
+    clean = {o.program for o in outcomes if o.clean}
+    missed = len(alarms(outcomes)) > MAX_ALARMS * len(clean)
+    broken = any(o.kind == BROKEN for o in outcomes)
+    return 1 if false_proofs(outcomes) or missed or broken else 0
+
+
+def _chosen(asked: argparse.Namespace) -> list[tuple[Program, str]]:
+    load()
+    names = [
+        name
+        for name, program in PROGRAMS.items()
+        if (not asked.programs or name in asked.programs or program.theme in asked.programs)
+        and (program.in_tests or not asked.tests)
+    ]
+    return cases(names, asked.backend) if names else []
