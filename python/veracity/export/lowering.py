@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import inspect
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -260,6 +261,8 @@ def _names_itself(func: Callable[..., Any]) -> bool:
     found: Any = torch
     for part in path[1:]:
         found = getattr(found, part, None)
+    # While a session lasts, some functions are wrapped; programs are replayed there, too.
+    found = inspect.unwrap(found) if callable(found) else found
     return found is func or (found is not None and found == func)
 
 

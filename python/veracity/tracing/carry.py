@@ -51,8 +51,10 @@ def later_pass(session: Session, node: TracedNode, running: Pass) -> None:
     """Find the states of a pass that was recorded in full, and their values."""
     if node.first_held is not None and node.last_held is not None:
         found, doubts = session.recorder.carried(node.first_held, node.last_held, running.execution)
+        node.unfilled = [location for why, location in doubts if why == "not filled"]
         for why, location in doubts:
-            session.tell(findings.lost_state(node.name, why, location))
+            if why != "not filled":  # later passes may show it
+                session.tell(findings.lost_state(node.name, why, location))
         _take(session, node, running, found)
     _read(session, node, running)
     _hold(session, node, running.execution)

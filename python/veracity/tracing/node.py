@@ -127,6 +127,7 @@ class TracedNode:
         first_held: The first pass on the tape, while later ones are compared with it.
         last_held: The last pass on the tape, if it was recorded in full.
         carried: States that were found; see `carry.py`.
+        unfilled: Lines that read a history of which some places still hold their first value.
         rested: Passes that were not recorded.
         unobserved: Passes that ran without being recorded and gave what the program gives.
     """
@@ -161,6 +162,7 @@ class TracedNode:
     carried: list[Any] = field(default_factory=list)
     unobserved: int = 0
     rested: int = 0
+    unfilled: list[str] = field(default_factory=list)
 
     @property
     def finished(self) -> bool:

@@ -41,7 +41,7 @@ def check_unobserved(session: Session, node: TracedNode, running: Pass) -> None:
     if not running.sampled or not carry.begin_light(node, running):
         return
     if _agrees(session, node, running):
-        node.unobserved += 1
+        node.unobserved += node.replay is not None
     else:
         number = node.completed + 1
         session.tell(findings.recording_changes(node.name, node.location, number))

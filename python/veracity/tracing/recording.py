@@ -48,11 +48,12 @@ def _missing_passes(session: Session, node: TracedNode) -> list[Diagnostic]:
     """Return what is not known of a node that was not run often enough."""
     if node.name in session.options.non_traced:
         return []
+    lost = [findings.lost_state(node.name, "not filled", place) for place in node.unfilled]
     if node.completed == 1:
         return [findings.one_pass(node.name, node.location)]
     if not node.unobserved and not isinstance(node.again, Again):
-        return [findings.never_left_alone(node.name, node.location)]
-    return []
+        return [*lost, findings.never_left_alone(node.name, node.location)]
+    return lost
 
 
 def _refuse_unfinished(session: Session) -> None:

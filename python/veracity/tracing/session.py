@@ -202,7 +202,8 @@ class Session:
     @staticmethod
     def _wants_rest(node: TracedNode) -> bool:
         """Say whether a pass must be left alone: recording may change what is computed."""
-        return node.completed >= OBSERVED_FIRST and node.rested < MOST_RESTS and not node.unobserved
+        due = node.completed >= OBSERVED_FIRST and not node.unfilled
+        return due and node.rested < MOST_RESTS and not node.unobserved
 
     def _wants_comparison(self, node: TracedNode) -> bool:
         return node.completed < max(MIN_COMPARED, self.options.max_cached_io)
