@@ -67,7 +67,8 @@ def judge(trail: tuple[Step, ...] | None, what: str) -> Decision | None:
         search.climb(what)
         search.read_back()
     except Decided as found:
-        return Decision(found.taint.what, text, found.line, found.by)
+        line = found.line if found.by else found.taint.line
+        return Decision(found.taint.what, text, line, found.by)
     except RecursionError:
         return Decision("unknown", text)
     return None

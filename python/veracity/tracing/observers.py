@@ -70,6 +70,7 @@ MARKS = MARKS_IN | MARKS_OUT | MARKS_STATE
 
 def module_of(called: Any) -> str:
     """Return the module of what is called: of a method, the one of its class."""
+    called = getattr(called, "function", called)  # of a method that was found on a class
     owner = getattr(called, "__self__", None)
     if owner is not None and not isinstance(owner, type) and type(owner).__name__ != "module":
         return str(type(owner).__module__ or "")
