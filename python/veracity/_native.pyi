@@ -96,6 +96,7 @@ class Operation:
         random: bool = False,
         random_when: list[tuple[int, str, bool]] = ...,
         overwrites: bool = False,
+        may_raise: bool = False,
         reason: str = "",
     ) -> None: ...
 

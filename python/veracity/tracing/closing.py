@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from veracity.errors import Diagnostic, error_from_diagnostics
-from veracity.tracing import carry, chance, findings, passes, source
+from veracity.tracing import carry, chance, decisions, findings, passes
 from veracity.tracing.node import Pass, TracedNode
 from veracity.tracing.nodes import Sample
 
@@ -19,6 +19,9 @@ class Closing:
     def __init__(self, session: Session) -> None:
         """Work for `session`."""
         self._session = session
+        #: What values that left for Python decide, by node, way and place.
+        self.decided: dict[tuple[str, str, str], decisions.Decision] = {}
+        self._known: dict[tuple[int, str], decisions.Decision | None] = {}
 
     def close(
         self,
@@ -31,6 +34,7 @@ class Closing:
         """Finish a pass and judge it."""
         self._judge_separated(node, running, location)
         closed = self._session.recorder.close(running.execution)
+        closed["escapes"] = self._escapes_that_decide(node, closed)
         node.open_pass = None
         self._tell_faults(location)
         self._judge_problems(node, closed, location)
@@ -46,6 +50,7 @@ class Closing:
             passes.check_unobserved(self._session, node, running)
         else:
             passes.compare(self._session, node, running, closed)
+            self._add_escapes(node, closed)
         if node.completed >= self._session.options.max_cached_io:
             carry.let_go(self._session, node)
         self._keep_sample(node, running)
@@ -64,7 +69,7 @@ class Closing:
         node.watched = passes.watched(program)
         names = node.input_names()
         node.used = {names[number] for number, _, _, used in closed["inputs"] if used}
-        self._session.escapes[node.name] = self._escapes_that_matter(node, closed)
+        self._session.escapes[node.name] = list(closed["escapes"])
         excluded = node.name in self._session.options.non_traced
         node.export_with = None if excluded else export_with
         node.backend_params = {} if excluded else backend_params
@@ -79,17 +84,36 @@ class Closing:
                     Diagnostic("VER0910", "warning", message, mark.location, hints, node.name)
                 )
 
-    def _escapes_that_matter(
+    def _escapes_that_decide(
         self, node: TracedNode, closed: dict[str, Any]
     ) -> list[tuple[str, str, int]]:
         """Return values that left for Python, without those that it only printed or checked."""
         kept = []
-        for escape in closed["escapes"]:
-            if source.only_looks(escape[1]):
-                self._session.log.note(f"`{node.name}`: a value is only looked at, at {escape[1]}")
+        for escape, trail in zip(closed["escapes"], closed["trails"], strict=True):
+            what, place, _ = escape
+            decision = self._judged(trail, what)
+            if decision is None:
+                if what != decisions.RAISES:
+                    self._session.log.note(f"`{node.name}`: a value is only looked at, at {place}")
+            elif what == decisions.RAISES:
+                self._session.tell(findings.caught(node.name, place, decision))
             else:
+                self.decided.setdefault((node.name, what, place), decision)
                 kept.append(escape)
         return kept
+
+    def _judged(self, trail: Any, what: str) -> decisions.Decision | None:
+        key = (id(trail), what)
+        if key not in self._known:
+            # The recorder keeps trails as long as the session, so that ids are not used again.
+            self._known[key] = decisions.judge(trail, what)
+        return self._known[key]
+
+    def _add_escapes(self, node: TracedNode, closed: dict[str, Any]) -> None:
+        """Keep what left on a later pass for the first time."""
+        known = {escape[:2] for escape in self._session.escapes[node.name]}
+        fresh = [escape for escape in closed["escapes"] if escape[:2] not in known]
+        self._session.escapes[node.name] += fresh
 
     def _keep_sample(self, node: TracedNode, running: Pass) -> None:
         number = node.number

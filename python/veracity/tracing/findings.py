@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from veracity.errors import Diagnostic
+from veracity.tracing.decisions import Decision
 
 #: What the tape calls a problem, and the code for it.
 _FATAL = {"mixed", "untraced", "overlap", "partly"}
@@ -87,7 +88,9 @@ def plain_draws(node: str, location: str) -> Diagnostic:
     )
 
 
-def frozen(node: str, what: str, location: str, *, changed: bool) -> Diagnostic:
+def frozen(
+    node: str, what: str, location: str, *, changed: bool, decision: Decision | None = None
+) -> Diagnostic:
     """Return the finding for a value that left for Python."""
     how = _WAYS.get(what, f"through `{what}`")
     if changed:
@@ -98,13 +101,78 @@ def frozen(node: str, what: str, location: str, *, changed: bool) -> Diagnostic:
             location,
             "keep it a tensor: `torch.where` instead of a branch, no `item()`",
         )
+    decision = decision or Decision("unknown")
+    name = f", `{decision.text}`" if decision.text else ""
+    if what in _MEMORY:
+        return _warning(
+            "VER0932",
+            node,
+            f"memory of `{node}`{name} was handed out {how}: what is computed from it there is "
+            "not followed",
+            location,
+            "compute it with torch or NumPy in the node, or outside and mark it as an input",
+        )
     return _warning(
         "VER0911",
         node,
-        f"a value of `{node}` left for Python {how}: what Python made of it is fixed",
+        f"a value of `{node}` left for Python {how}{name}: {_fixed(decision, location)}",
         location,
-        "keep it a tensor: `torch.where` instead of a branch, no `item()`",
+        *_CURES.get(decision.what, _CURES["value"]),
     )
+
+
+def caught(node: str, location: str, decision: Decision) -> Diagnostic:
+    """Return the finding for an exception that depends on data and is caught."""
+    return _warning(
+        "VER0933",
+        node,
+        f"`{decision.text}` raises on some values, and `{node}` goes on when it does: "
+        f"the way without an exception is fixed in the export{_elsewhere(decision, location)}",
+        location,
+        "let it raise, or decide with tensors: `linalg.inv_ex`, `linalg.solve_ex` and "
+        "`linalg.cholesky_ex` tell whether it went well, `torch.where` chooses",
+    )
+
+
+def _fixed(decision: Decision, location: str) -> str:
+    if decision.by:
+        fixed = f"it is given to `{decision.by}`, and what that makes of it is fixed"
+    else:
+        fixed = _CONSEQUENCES.get(decision.what, _CONSEQUENCES["unknown"])
+    return f"{fixed} in the export{_elsewhere(decision, location)}"
+
+
+def _elsewhere(decision: Decision, location: str) -> str:
+    line = location.rpartition(":")[2]
+    return "" if decision.line in (0, int(line or 0)) else f" (see line {decision.line})"
+
+
+_CONSEQUENCES = {
+    "branch": "the branch that was taken is fixed",
+    "loop": "how often the loop ran is fixed",
+    "filter": "what the filter let through is fixed",
+    "index": "the entry that was picked is fixed",
+    "size": "the size is fixed",
+    "exception": "whether it raised is fixed",
+    "value": "the number is fixed",
+    "unknown": "what Python made of it is fixed",
+}
+_MORE = "record a pass on which it is different: if that matters, it is told with the pass"
+_CURES = {
+    "branch": ("compute both and choose with `torch.where`", _MORE),
+    "loop": ("run the loop a fixed number of times and choose with `torch.where`", _MORE),
+    "filter": ("keep every element and weigh it with a mask", _MORE),
+    "index": ("keep the table a tensor and read it with `index_select` or `gather`", _MORE),
+    "size": ("use a mask of a fixed size", _MORE),
+    "value": ("keep it a tensor: no `item()`, `float()` or `int()`", _MORE),
+}
+#: Ways in which memory leaves, not a value.
+_MEMORY = frozenset(
+    {
+        *("its memory", "data_ptr", "untyped_storage", "storage", "__dlpack__"),
+        *("another thread", "another library"),
+    }
+)
 
 
 _WAYS = {
@@ -117,6 +185,15 @@ _WAYS = {
     "numel": "as a size that depends on data",
     "__len__": "as a size that depends on data",
     "_local_scalar_dense": "inside of a script",
+    "__repr__": "as text",
+    "__str__": "as text",
+    "__format__": "as text",
+    "item": "as a number",
+    "__float__": "as a number",
+    "__int__": "as a number",
+    "tolist": "as numbers",
+    "another thread": "to a thread that is older than the session",
+    "another library": "to another library",
     "its memory": "as raw memory",
     "__dlpack__": "to another library",
     "data_ptr": "as raw memory",

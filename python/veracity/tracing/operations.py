@@ -23,7 +23,7 @@ def _words(text: str) -> frozenset[str]:
 
 _ESCAPES = _words(
     "item __bool__ __float__ __int__ __index__ __contains__ __complex__ tolist __array__ equal "
-    "allclose is_nonzero _local_scalar_dense __format__ __array_wrap__"
+    "allclose is_nonzero _local_scalar_dense __format__ __array_wrap__ __repr__ __str__"
 )
 _MEMORY = _words(
     "data_ptr untyped_storage storage _typed_storage __reduce_ex__ __reduce__ share_memory_ "
@@ -35,7 +35,7 @@ _METADATA = _words(
     "dim ndim ndimension storage_offset is_contiguous is_floating_point is_complex "
     "is_signed is_conj is_neg is_inference is_pinned is_shared is_set_to is_same_size "
     "element_size itemsize get_device requires_grad_ retain_grad register_hook "
-    "register_post_accumulate_grad_hook __repr__ __str__ __hash__ __dir__ __dlpack_device__ set_ "
+    "register_post_accumulate_grad_hook __hash__ __dir__ __dlpack_device__ set_ "
     "_is_view is_tensor is_storage result_type can_cast get_default_dtype has_names "
     "is_grad_enabled _has_compatible_shallow_copy_type __setstate__ is_distributed sym_stride "
     "sym_storage_offset prim.device"
@@ -77,6 +77,19 @@ _RANDOM = _words(
     "uniform_ random_ exponential_ geometric_ cauchy_ log_normal_ gumbel_softmax "
     "fractional_max_pool2d fractional_max_pool3d rand randn randint randperm binomial dropout_ "
     "native_dropout rrelu_"
+)
+# They raise on some values and not on others: singular matrices, indices out of range, checks.
+_MAY_RAISE = _words(
+    "inv inverse linalg_inv solve linalg_solve cholesky linalg_cholesky cholesky_solve "
+    "cholesky_inverse tensorsolve tensorinv linalg_tensorsolve linalg_tensorinv lu linalg_lu "
+    "lu_factor linalg_lu_factor lu_solve linalg_lu_solve lstsq linalg_lstsq eig linalg_eig eigh "
+    "linalg_eigh eigvals linalg_eigvals eigvalsh linalg_eigvalsh svd linalg_svd svdvals "
+    "linalg_svdvals pinv pinverse linalg_pinv qr linalg_qr matrix_power linalg_matrix_power "
+    "matrix_rank linalg_matrix_rank ldl_factor linalg_ldl_factor solve_triangular "
+    "linalg_solve_triangular triangular_solve multinomial embedding embedding_bag one_hot gather "
+    "scatter scatter_ scatter_add scatter_add_ index_select index_add index_add_ index_copy "
+    "index_copy_ index_fill index_fill_ index_put index_put_ take take_along_dim put_ bincount "
+    "nll_loss cross_entropy _assert _assert_async repeat_interleave"
 )
 # Random only when all of these are true: (position, name, default).
 _RANDOM_WHEN: dict[str, tuple[tuple[int, str, bool], ...]] = {
@@ -160,6 +173,7 @@ def classify(func: Callable[..., Any], number: int) -> Operation:
         random=name in _RANDOM,
         random_when=list(_RANDOM_WHEN.get(name, ())),
         overwrites=name in _OVERWRITES,
+        may_raise=name in _MAY_RAISE,
     )
 
 
@@ -214,6 +228,7 @@ def _classify_overload(func: torch._ops.OpOverload, number: int) -> Operation:
         ragged=name in _RAGGED,
         random=torch.Tag.nondeterministic_seeded in func.tags,
         overwrites=name in _OVERWRITES,
+        may_raise=name in _MAY_RAISE,
     )
 
 

@@ -218,7 +218,13 @@ def _edge_problems(nodes: list[TracedNode], graph: dict[str, Any]) -> list[Diagn
 def _escape_findings(session: Session) -> list[Diagnostic]:
     """Return warnings about values that left for Python, unless one was seen to change."""
     return [
-        findings.frozen(name, what, location, changed=False)
+        findings.frozen(
+            name,
+            what,
+            location,
+            changed=False,
+            decision=session.closing.decided.get((name, what, location)),
+        )
         for name, escapes in session.escapes.items()
         for what, location, _ in escapes
         if findings.frozen(name, what, location, changed=True) not in session.diagnostics

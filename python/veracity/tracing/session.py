@@ -13,7 +13,7 @@ import torch
 from veracity._native import Recorder
 from veracity.errors import Diagnostic, refuse
 from veracity.export.log import ExportLog
-from veracity.tracing import arrays, chance, memory, operations, passes
+from veracity.tracing import arrays, chance, memory, operations, passes, trail
 from veracity.tracing.calls import Calls
 from veracity.tracing.closing import Closing
 from veracity.tracing.inputs import Inputs
@@ -42,6 +42,7 @@ class Session:
         hooks = SimpleNamespace(
             classify=operations.classify,
             owner_of_file=operations.owner_of_file,
+            keep_trail=trail.keep_trail,
             snapshot=self._snapshot,
             array_from_tensor=self._hand_out_array,
             without_arrays=self._without_arrays,

@@ -1,4 +1,4 @@
-"""What the user's source says about a line: whether a value that left there was only looked at."""
+"""The user's source as a tree, and where in it an instruction is."""
 
 from __future__ import annotations
 
@@ -6,61 +6,185 @@ import ast
 import functools
 import linecache
 from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType
 
-_SHOWN_BY = {"debug", "info", "warning", "warn", "error", "critical", "exception", "log"}
+Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def only_looks(location: str) -> bool:
-    """Say whether the statement at `file:line` makes nothing of a value.
+@dataclass(frozen=True)
+class Place:
+    """Where an instruction is.
 
-    It asserts, raises, prints or logs: the export does not do that, and computes the same. A call
-    that may keep what it is given does not count.
+    Attributes:
+        file: The file.
+        scope: The function around it; lambdas and comprehensions are part of the function.
+        nodes: The expressions that it may belong to: one, where Python tells columns.
     """
-    file, _, line = location.rpartition(":")
-    statement = _statement(file, int(line)) if line.isdigit() else None
-    if isinstance(statement, ast.Assert):
-        return True
-    if isinstance(statement, ast.If):
-        only_raises = all(isinstance(inner, ast.Raise) for inner in statement.body)
-        return only_raises and not statement.orelse
-    return isinstance(statement, ast.Expr) and _shows(statement.value)
 
-
-def _shows(value: ast.expr) -> bool:
-    if not isinstance(value, ast.Call):
-        return False
-    called = value.func
-    if isinstance(called, ast.Name):
-        return called.id == "print"
-    if not isinstance(called, ast.Attribute) or called.attr not in _SHOWN_BY:
-        return False
-    owner = called.value
-    name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
-    return "log" in name.lower()
-
-
-def _statement(file: str, line: int) -> ast.stmt | None:
-    """Return the innermost statement whose own lines, not those of its body, hold this one."""
-    found = None
-    for statement in _statements(file):
-        last = statement.end_lineno or statement.lineno
-        if isinstance(statement, ast.If):
-            last = statement.test.end_lineno or statement.lineno
-        if statement.lineno <= line <= last and (not found or statement.lineno >= found.lineno):
-            found = statement
-    return found
+    file: str
+    scope: Scope
+    nodes: tuple[ast.expr, ...]
 
 
 @functools.lru_cache(maxsize=64)
-def _statements(file: str) -> list[ast.stmt]:
+def tree_of(file: str) -> ast.Module | None:
+    """Return the tree of a file, with `parent` set on every node; none where it cannot be read."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError):
-        return []
-    return list(_all_statements(tree))
-
-
-def _all_statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    if not tree.body:
+        return None
     for node in ast.walk(tree):
-        if isinstance(node, ast.stmt):
+        for child in ast.iter_child_nodes(node):
+            child.parent = node  # type: ignore[attr-defined]
+    return tree
+
+
+def text_of(file: str, node: ast.AST, most: int = 48) -> str:
+    """Return the source of a node on one line, cut where it is long."""
+    try:
+        text = " ".join(ast.unparse(node).split())
+    except (ValueError, RecursionError):
+        return "..."
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def place_of(code: CodeType, instruction: int, line: int) -> Place | None:
+    """Return where an instruction is; none where there is no source."""
+    tree = tree_of(code.co_filename)
+    if tree is None:
+        return None
+    node = _exact(tree, _span(code, instruction))
+    nodes: tuple[ast.expr, ...]
+    if isinstance(node, ast.expr):
+        nodes = (node,)
+    else:
+        statement = node if isinstance(node, ast.stmt) else _statement(tree, line)
+        if statement is None:
+            return None
+        test = getattr(statement, "test", None)
+        nodes = (test,) if isinstance(test, ast.expr) else tuple(_header_values(statement))
+    if not nodes:
+        return None
+    return Place(code.co_filename, scope_of(nodes[0]), nodes)
+
+
+def scope_of(node: ast.AST) -> Scope:
+    """Return the function around a node, or the module."""
+    current = node
+    while not isinstance(current, ast.Module):
+        current = current.parent  # type: ignore[attr-defined]
+        if isinstance(current, _FUNCTIONS):
+            return current
+    return current
+
+
+def scopes(tree: ast.Module) -> Iterator[Scope]:
+    """Yield the module and every function in it."""
+    yield tree
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTIONS):
             yield node
+
+
+def own_nodes(scope: Scope) -> Iterator[ast.AST]:
+    """Yield what belongs to a function itself, and not to functions and classes inside of it."""
+    waiting: list[ast.AST] = list(scope.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            waiting.extend(ast.iter_child_nodes(node))
+        elif isinstance(node, ast.ClassDef) and isinstance(scope, ast.Module):
+            waiting.extend(one for one in node.body if not isinstance(one, _FUNCTIONS))
+
+
+Span = tuple[int, int, int, int]
+
+
+def _span(code: CodeType, instruction: int) -> Span | None:
+    positions = getattr(code, "co_positions", None)  # since Python 3.11
+    if positions is None or instruction < 0:
+        return None
+    for number, (line, end, column, end_column) in enumerate(positions()):
+        if number == instruction // 2:
+            found = (line, column, end, end_column)
+            return None if None in found else found
+    return None
+
+
+def _exact(tree: ast.Module, span: Span | None) -> ast.AST | None:
+    """Return the node of a span; of several, the outermost expression."""
+    if span is None:
+        return None
+    found: ast.AST | None = None
+    for node in _spans(tree).get(span, ()):
+        if isinstance(node, ast.pattern):
+            return _subject(node)
+        if found is None or not isinstance(found, ast.expr):
+            found = node
+    return found
+
+
+_span_tables: dict[int, tuple[ast.Module, dict[Span, list[ast.AST]]]] = {}
+
+
+def _spans(tree: ast.Module) -> dict[Span, list[ast.AST]]:
+    known = _span_tables.get(id(tree))
+    if known is not None and known[0] is tree:
+        return known[1]
+    table: dict[Span, list[ast.AST]] = {}
+    for node in ast.walk(tree):  # from the outside in
+        if isinstance(node, ast.expr | ast.stmt | ast.pattern):
+            end_line, end_column = node.end_lineno, node.end_col_offset
+            if end_line is not None and end_column is not None:
+                span = (node.lineno, node.col_offset, end_line, end_column)
+                table.setdefault(span, []).append(node)
+    if len(_span_tables) > 64:
+        _span_tables.clear()
+    _span_tables[id(tree)] = (tree, table)
+    return table
+
+
+def _subject(node: ast.AST) -> ast.AST:
+    while not isinstance(node, ast.Match):
+        node = node.parent  # type: ignore[attr-defined]
+    return node.subject
+
+
+def _statement(tree: ast.Module, line: int) -> ast.stmt | None:
+    """Return the innermost statement whose own lines, not those of its body, hold this one."""
+    found: ast.stmt | None = None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and node.lineno <= line <= _last_line(node):
+            if found is None or node.lineno >= found.lineno:
+                found = node
+    return found
+
+
+def _last_line(statement: ast.stmt) -> int:
+    body = getattr(statement, "body", None)
+    if isinstance(body, list) and body:
+        return max(statement.lineno, int(body[0].lineno) - 1)
+    return statement.end_lineno or statement.lineno
+
+
+def _header_values(statement: ast.stmt) -> Iterator[ast.expr]:
+    """Yield every expression of a statement, but for its body and the names of what it calls."""
+    waiting: list[ast.AST] = [
+        child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)
+    ]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+            if not isinstance(node, ast.Constant):
+                yield node
+        called = node.func if isinstance(node, ast.Call) else None
+        for child in ast.iter_child_nodes(node):
+            if child is called:
+                waiting.extend(ast.iter_child_nodes(child))
+            elif not isinstance(child, ast.stmt):
+                waiting.append(child)

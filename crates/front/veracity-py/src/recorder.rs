@@ -103,7 +103,8 @@ fn origin_to_python(origin: Origin) -> PyOrigin {
 
 #[pymethods]
 impl Recorder {
-    /// `hooks` has `classify(func, number)`, `owner_of_file(name)`, `snapshot(tensor)`,
+    /// `hooks` has `classify(func, number)`, `owner_of_file(name)`, `keep_trail(frame)`,
+    /// `snapshot(tensor)`,
     /// `array_from_tensor(tensor, array)`, `without_arrays(arguments)`,
     /// `without_scalars(args, kwargs, as_numbers)`, `array_class` and `scalar_class`.
     #[new]
@@ -113,7 +114,10 @@ impl Recorder {
         let state = State {
             tape: Tape::new(),
             storages: Storages::new(torch.getattr("UntypedStorage")?.unbind()),
-            sites: Sites::new(hooks.getattr("owner_of_file")?.unbind()),
+            sites: Sites::new(
+                hooks.getattr("owner_of_file")?.unbind(),
+                hooks.getattr("keep_trail")?.unbind(),
+            ),
             operations: Operations::new(py, hooks.getattr("classify")?.unbind()),
             payloads: HashMap::new(),
             constants: Constants::default(),
@@ -325,8 +329,11 @@ impl Recorder {
         let py = tensor.py();
         let mut state = self.lock(py);
         let state = &mut *state;
-        let site = state.sites.here(py)?;
         let view = state.view(tensor, Birth::Unseen)?;
+        if !state.tape.is_traced(view) {
+            return Ok(false);
+        }
+        let site = state.sites.here_with_callers(py)?;
         let kind = slices::escape_number(what);
         Ok(state.tape.escape(view, kind, site.id, fingerprint))
     }

@@ -45,10 +45,12 @@ remedies! {
          input.",
         "Call `update_state`, or mark it with `input_tensors`.";
     FROZEN_VALUE
-        "Python looked at a value: `if`, `while`, `.item()`, `float()`, `int()`, an f-string, \
-         indexing by a number. What it decided is fixed in the export.",
-        "Keep it a tensor: `torch.where` for a branch, `clamp` for a limit. If the value never \
-         changes on the robot, it is right as it is.";
+        "A value of the node reached Python (`if`, `while`, `.item()`, `float()`, an index, a \
+         size) and decides something that the export computes: the branch taken, the number used. \
+         Values that are only printed, logged, kept as metrics or checked by code that raises are \
+         not told.",
+        "Keep it a tensor: `torch.where` for a branch, `clamp` for a limit, `gather` for an index. \
+         If the value never changes on the robot, it is right as it is.";
     MISSED_INPUT
         "A tensor that the node reads has other values on later passes, and nobody marked it; \
          the export would hold its first value.",
@@ -133,6 +135,22 @@ remedies! {
          inputs: a Python value changes, a state was missed, or the code takes another way while \
          it is recorded.",
         "Keep what changes in tensors, and mark it as an input or a state.";
+    MEMORY_HANDED_OUT
+        "The memory of a traced value went to code that the recorder cannot follow: another \
+         library, `data_ptr`, DLPack, `memoryview`, `ctypes`, a thread that is older than the \
+         session. What comes back from there is fixed in the export.",
+        "Compute it with torch or NumPy inside of the node, or outside of the node and mark the \
+         result as an input.";
+    CAUGHT_ERROR
+        "A call that raises on some values (a singular matrix, an index out of range) stands in a \
+         `try` whose handler goes on. The export holds the way that was recorded and does not \
+         raise.",
+        "Decide with tensors: `linalg.inv_ex`, `cholesky_ex` and `solve_ex` return whether it went \
+         well, and `torch.where` chooses. If the handler only reports, let it raise again.";
+    CLASS_COMPARED
+        "While a session records, NumPy values are objects that record. `isinstance` and \
+         `numpy.isscalar` answer as without a session, but `type(x) is numpy.ndarray` cannot.",
+        "Use `isinstance`.";
 
     EXPORT_REFUSED
         "torch's exporter stopped; the message has its reason and, where known, the operation.",

@@ -139,8 +139,18 @@ impl Recorder {
                 None
             }
         };
-        let result = func.call(args, kwargs)?;
+        let result = match func.call(args, kwargs) {
+            Ok(result) => result,
+            Err(error) => {
+                // The error is the user's to see, whatever becomes of the note.
+                let _ = self.note_raise(py, operation, pending.as_ref());
+                return Err(error);
+            }
+        };
         let Some(pending) = pending else { return Ok(result) };
+        if let Err(error) = self.note_raise(py, operation, Some(&pending)) {
+            self.fault_of(py, &error, operation);
+        }
         match self.after(py, func, operation, pending, &result) {
             Ok(Some(replaced)) => Ok(replaced),
             Ok(None) => Ok(result),
@@ -149,6 +159,28 @@ impl Recorder {
                 Ok(result)
             }
         }
+    }
+
+    /// A call that raises on some values and not on others may be in a `try` that goes on: whether
+    /// it raised is then a decision, also where it did not this time.
+    fn note_raise(
+        &self,
+        py: Python<'_>,
+        operation: &Operation,
+        pending: Option<&Pending<'_>>,
+    ) -> PyResult<()> {
+        let Some(pending) = pending.filter(|pending| pending.traced) else { return Ok(()) };
+        let by_index = operation.indexes() && pending.arguments.tensors.len() > 1;
+        if !operation.may_raise && !by_index {
+            return Ok(());
+        }
+        let mut state = self.lock(py);
+        let traced = pending.views.iter().copied().find(|view| state.tape.is_traced(*view));
+        let site = state.sites.here_with_callers(py)?;
+        if let Some(view) = traced.filter(|_| site.caller != Owner::Torch) {
+            state.tape.escape(view, slices::escape_number("may raise"), site.id, 0);
+        }
+        Ok(())
     }
 
     /// torch takes an array of a subclass that is an index for a sequence.
@@ -482,12 +514,9 @@ impl State {
         if !self.tape.is_traced(view) {
             return Ok(());
         }
-        let site = self.sites.here(py)?;
+        let site = self.sites.here_with_callers(py)?;
         // torch checks arguments, and `copy` passes memory on: neither makes anything of the value.
-        if site.caller == Owner::Torch && slices::is_check(what)
-            || site.caller == Owner::Copying
-            || (what == "__format__" && !self.tape.geometry(view).1.sizes.is_empty())
-        {
+        if site.caller == Owner::Torch && slices::is_check(what) || site.caller == Owner::Copying {
             return Ok(());
         }
         let fingerprint = fingerprint(result);

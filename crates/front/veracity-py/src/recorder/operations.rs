@@ -51,6 +51,8 @@ pub(crate) struct Operation {
     pub(super) random: bool,
     /// It draws random numbers when all of these arguments are true: position, name, default.
     pub(super) random_when: Vec<(usize, String, bool)>,
+    /// Whether it raises on some values and not on others.
+    pub(super) may_raise: bool,
     /// Whether it replaces every element of what it writes without looking at the old ones.
     pub(super) overwrites: bool,
     /// Why it is refused.
@@ -61,7 +63,8 @@ pub(crate) struct Operation {
 impl Operation {
     #[new]
     #[pyo3(signature = (number, name, kind, *, writes=vec![], switch=None, identity=false,
-                        may_alias=false, ragged=false, random=false, random_when=vec![], overwrites=false, reason=String::new()))]
+                        may_alias=false, ragged=false, random=false, random_when=vec![], overwrites=false,
+                        may_raise=false, reason=String::new()))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[expect(clippy::fn_params_excessive_bools, reason = "keywords in Python")]
     fn new(
@@ -76,6 +79,7 @@ impl Operation {
         random: bool,
         random_when: Vec<(usize, String, bool)>,
         overwrites: bool,
+        may_raise: bool,
         reason: String,
     ) -> PyResult<Self> {
         let kind = match kind {
@@ -101,6 +105,7 @@ impl Operation {
             random,
             random_when,
             overwrites,
+            may_raise,
             reason,
         })
     }

@@ -37,18 +37,29 @@ pub(super) struct Sites {
     /// Code objects whose address is a key must not be freed.
     held: Vec<Py<PyAny>>,
     owner_of_file: Py<PyAny>,
+    /// Places together with the callers that led there.
+    known_trails: HashMap<Vec<(usize, i32)>, SiteId>,
+    /// What Python keeps of such a place.
+    trails: HashMap<SiteId, Py<PyAny>>,
+    keep_trail: Py<PyAny>,
 }
+
+/// How many frames make a place with its callers: deeper ones do not tell places apart.
+const TRAIL: usize = 24;
 
 impl Sites {
     /// `owner_of_file` says for a file name: 0 user, 1 plumbing, 2 torch, 3 recorder,
-    /// 4 `copy`.
-    pub(super) fn new(owner_of_file: Py<PyAny>) -> Self {
+    /// 4 `copy`. `keep_trail` is given the innermost frame of the user's, and says what to keep.
+    pub(super) fn new(owner_of_file: Py<PyAny>, keep_trail: Py<PyAny>) -> Self {
         Self {
             known: HashMap::new(),
             locations: vec!["unknown place".to_owned()],
             owners: HashMap::new(),
             held: Vec::new(),
             owner_of_file,
+            known_trails: HashMap::new(),
+            trails: HashMap::new(),
+            keep_trail,
         }
     }
 
@@ -81,6 +92,43 @@ impl Sites {
             None => SiteId(0),
         };
         Ok(Site { id, caller: caller.unwrap_or(Owner::Recorder) })
+    }
+
+    /// The innermost frame of the user's own code as a place of its own for each way that leads
+    /// there: what becomes of a value depends on who called.
+    pub(super) fn here_with_callers(&mut self, py: Python<'_>) -> PyResult<Site> {
+        let place = self.here(py)?;
+        let mut key = Vec::with_capacity(TRAIL);
+        let mut user = None;
+        let mut frame = current_frame(py);
+        while let Some(current) = frame.take_if(|_| key.len() < TRAIL) {
+            let code = current.getattr(pyo3::intern!(py, "f_code"))?;
+            if user.is_none() && self.owner(&code)? == Owner::User {
+                user = Some(current.clone());
+            }
+            if user.is_some() {
+                let instruction = current.getattr(pyo3::intern!(py, "f_lasti"))?.extract()?;
+                self.owner(&code)?; // holds it
+                key.push((code.as_ptr() as usize, instruction));
+            }
+            let back = current.getattr(pyo3::intern!(py, "f_back"))?;
+            frame = (!back.is_none()).then_some(back);
+        }
+        let Some(user) = user else { return Ok(place) };
+        if let Some(site) = self.known_trails.get(&key) {
+            return Ok(Site { id: *site, caller: place.caller });
+        }
+        let trail = self.keep_trail.bind(py).call1((user,))?;
+        let id = SiteId(u32::try_from(self.locations.len()).unwrap_or(0));
+        self.locations.push(self.location(place.id).to_owned());
+        self.known_trails.insert(key, id);
+        self.trails.insert(id, trail.unbind());
+        Ok(Site { id, caller: place.caller })
+    }
+
+    /// What Python kept of a place with its callers.
+    pub(super) fn trail(&self, py: Python<'_>, site: SiteId) -> Option<Py<PyAny>> {
+        self.trails.get(&site).map(|trail| trail.clone_ref(py))
     }
 
     fn owner(&mut self, code: &Bound<'_, PyAny>) -> PyResult<Owner> {

@@ -25,7 +25,7 @@ pub(super) struct KeptSlice {
 }
 
 /// The ways in which a value leaves for Python; what is not listed is a read of its memory.
-const ESCAPES: [&str; 27] = [
+const ESCAPES: [&str; 32] = [
     "its memory",
     "item",
     "__bool__",
@@ -53,6 +53,11 @@ const ESCAPES: [&str; 27] = [
     "__reversed__",
     "numpy value",
     "__dlpack__",
+    "__repr__",
+    "__str__",
+    "may raise",
+    "another thread",
+    "another library",
 ];
 
 /// The number that stands for a way out on the tape.
@@ -63,7 +68,7 @@ pub(super) fn escape_number(what: &str) -> u16 {
 
 /// Whether a way out is one that torch uses to check arguments.
 pub(super) fn is_check(what: &str) -> bool {
-    matches!(what, "__bool__" | "equal" | "allclose" | "is_nonzero")
+    matches!(what, "__bool__" | "equal" | "allclose" | "is_nonzero" | "__repr__" | "__format__")
 }
 
 impl State {
@@ -86,6 +91,7 @@ impl State {
 }
 
 /// `{"problems": [(code, message, location)], "escapes": [(what, location, fingerprint)],
+/// "trails": [what Python kept of the place of each escape],
 /// "inputs": [(port, origin, glue location, used)]}`.
 pub(super) fn closed_to_python<'py>(
     py: Python<'py>,
@@ -114,6 +120,8 @@ pub(super) fn closed_to_python<'py>(
             (*what, state.location(escape.site), escape.fingerprint)
         })
         .collect();
+    let trails: Vec<_> =
+        closed.escapes.iter().map(|escape| state.sites.trail(py, escape.site)).collect();
     let inputs: Vec<_> = closed
         .inputs
         .iter()
@@ -124,6 +132,7 @@ pub(super) fn closed_to_python<'py>(
         .collect();
     answer.set_item("problems", problems)?;
     answer.set_item("escapes", escapes)?;
+    answer.set_item("trails", trails)?;
     answer.set_item("inputs", inputs)?;
     Ok(answer)
 }

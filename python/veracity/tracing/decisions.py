@@ -1,0 +1,236 @@
+"""Whether a value that reached Python decides anything that the export computes.
+
+The value is followed from the expression in which it left, through the function, to those who
+called it, and through attributes to whoever reads them. It only observes when everything that it
+reaches does: printing, logging, metrics that are never read back, checks that only raise.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from veracity.tracing import flow, source
+from veracity.tracing.flow import Decided, Outcome, Taint, Task
+from veracity.tracing.resolving import Names, names_in, names_of
+from veracity.tracing.source import Place, Scope
+from veracity.tracing.trail import MOST_FRAMES, Step
+
+#: Ways in which a call may end early because of data.
+RAISES = "may raise"
+#: Functions that are walked for one value, at most.
+MOST_WALKS = 200
+
+_FIRST = {
+    "__bool__": "branch",
+    "is_nonzero": "branch",
+    "equal": "branch",
+    "allclose": "branch",
+    "__contains__": "branch",
+    "__index__": "index",
+    "slice bound": "size",
+    "shape": "size",
+    "size": "size",
+    "numel": "size",
+    "__len__": "size",
+}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a value decides.
+
+    Attributes:
+        what: The construct: `branch`, `loop`, `filter`, `index`, `size`, `exception`, `value`, or
+            `unknown` where there is no source.
+        text: The expression in which the value left.
+        line: The line on which it is sure, in the file of the value.
+        by: The function that is given the value, where that is what decides.
+    """
+
+    what: str
+    text: str = ""
+    line: int = 0
+    by: str = ""
+
+
+def judge(trail: tuple[Step, ...] | None, what: str) -> Decision | None:
+    """Return what a value that left at a place decides; none when it is only observed."""
+    if not trail:
+        return Decision("unknown")
+    place = _place(trail[0])
+    if place is None:
+        return None if what == RAISES else Decision("unknown")
+    text = source.text_of(place.file, _shown(place.nodes[0]))
+    search = _Search(trail)
+    try:
+        search.climb(what)
+        search.read_back()
+    except Decided as found:
+        line = found.line if found.by else found.taint.line
+        return Decision(found.taint.what, text, line, found.by)
+    except RecursionError:
+        return Decision("unknown", text)
+    return None
+
+
+def _shown(node: ast.expr) -> ast.expr:
+    """Return the part of an expression that names the value."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if not node.args and not node.keywords:
+            return node.func.value
+    if isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.func, ast.Name):
+        return node.args[0]
+    return node.test if isinstance(node, ast.IfExp) else node
+
+
+def _place(step: Step) -> Place | None:
+    return source.place_of(step.code, step.instruction, step.line)
+
+
+class _Search:
+    """Follows one value."""
+
+    def __init__(self, trail: tuple[Step, ...]) -> None:
+        self._trail = trail
+        self._walks = 0
+        #: Attributes and variables of modules that hold it, and how far they were looked at.
+        self._kept: dict[str, Taint] = {}
+        self._files: dict[str, Names] = {}
+        #: Functions around the node: what they do is in no node.
+        self._outside: set[Scope] = set()
+
+    def climb(self, what: str) -> None:
+        """Follow the value from function to function, outwards."""
+        first: Taint | None = Taint(_FIRST.get(what, "value"), self._trail[0].line)
+        raised: Taint | None = None
+        if what == RAISES:
+            first, raised = None, Taint("exception", self._trail[0].line)
+        previous: Scope | None = None
+        for number, step in enumerate(self._trail):
+            place = _place(step)
+            if place is None:
+                if first is not None:
+                    raise Decided(Taint("unknown", step.line), step.line)
+                return
+            names = names_of(step)
+            self._files.setdefault(place.file, names)
+            if place.scope is previous and not _is_recursive(step, self._trail[number - 1]):
+                continue  # a comprehension or a lambda of the same function
+            previous = place.scope
+            outcome = self._walk(
+                Task(
+                    place.scope,
+                    names,
+                    sources={} if first is None else dict.fromkeys(place.nodes, first),
+                    raising={} if raised is None else dict.fromkeys(place.nodes, raised),
+                    is_node=step.is_node,
+                )
+            )
+            first, raised = outcome.returned, outcome.raised
+            if step.is_node or flow.has_marks(place.scope):
+                self._outside.update(_scopes_of(self._trail[number + 1 :]))
+                return
+            if first is None and raised is None:
+                # What is around is still looked at for what it reads back.
+                continue_from = self._trail[number + 1 :]
+                self._note_outside(continue_from)
+                return
+        if first is not None and len(self._trail) == MOST_FRAMES:
+            raise Decided(first, first.line)
+
+    def _note_outside(self, steps: tuple[Step, ...]) -> None:
+        inside = True
+        for step in steps:
+            place = _place(step)
+            if place is None:
+                continue
+            if not inside:
+                self._outside.add(place.scope)
+            else:
+                self._files.setdefault(place.file, names_of(step))
+            if step.is_node or flow.has_marks(place.scope):
+                inside = False
+
+    def _walk(self, task: Task) -> Outcome:
+        self._walks += 1
+        if self._walks > MOST_WALKS:
+            raise Decided(Taint("unknown", self._trail[0].line), self._trail[0].line)
+        outcome = flow.walk(task)
+        for key, taint in outcome.kept.items():
+            self._kept.setdefault(key, taint)
+        return outcome
+
+    # What was kept
+
+    def read_back(self) -> None:
+        """Follow attributes that hold the value to whoever reads them."""
+        done: set[str] = set()
+        while fresh := [key for key in self._kept if key not in done]:
+            done.update(fresh)
+            for file, names in list(self._files.items()):
+                tree = source.tree_of(file)
+                for scope in source.scopes(tree) if tree is not None else ():
+                    if scope not in self._outside and _reads(scope, fresh):
+                        self._from_kept(tree, scope, names, fresh)
+
+    def _from_kept(
+        self, tree: ast.Module | None, scope: Scope, names: Names, keys: list[str]
+    ) -> None:
+        assert tree is not None
+        tainted = {key: self._kept[key] for key in keys}
+        outcome = self._walk(Task(scope, names_in(scope, names), tainted=tainted))
+        if outcome.returned is not None and isinstance(scope, ast.FunctionDef):
+            self._from_callers(tree, scope, names, outcome.returned)
+
+    def _from_callers(
+        self, tree: ast.Module, scope: ast.FunctionDef, names: Names, taint: Taint
+    ) -> None:
+        """Follow what a function returns to the calls of that name in its file."""
+        waiting, seen = [(scope.name, taint)], {scope.name}
+        while waiting:
+            name, taint = waiting.pop()
+            for caller in source.scopes(tree):
+                calls = _uses(caller, name)
+                if caller in self._outside or not calls:
+                    continue
+                task = Task(caller, names_in(caller, names), sources=dict.fromkeys(calls, taint))
+                # A call that stands where no node is open is none of a node's.
+                task.opens = False
+                outcome = self._walk(task)
+                further = getattr(caller, "name", None)
+                if outcome.returned is not None and further and further not in seen:
+                    seen.add(further)
+                    waiting.append((further, outcome.returned))
+
+
+def _is_recursive(step: Step, inner: Step) -> bool:
+    return step.code is inner.code
+
+
+def _scopes_of(steps: tuple[Step, ...]) -> set[Scope]:
+    places = [_place(step) for step in steps]
+    return {place.scope for place in places if place is not None}
+
+
+def _reads(scope: Scope, keys: list[str]) -> bool:
+    """Say whether a function reads one of the attributes or variables."""
+    attributes = {key[1:] for key in keys if key[0] == "."}
+    variables = {key[1:] for key in keys if key[0] == "@"}
+    for node in source.own_nodes(scope):
+        if isinstance(node, ast.Attribute) and node.attr in attributes:
+            return True
+        if isinstance(node, ast.Name) and node.id in variables:
+            return True
+    return False
+
+
+def _uses(scope: Scope, name: str) -> list[ast.AST]:
+    """Return the calls of a function in another one, and the reads of a property."""
+    found: list[ast.AST] = []
+    for node in source.own_nodes(scope):
+        called = node.func if isinstance(node, ast.Call) else None
+        last = getattr(called, "attr", getattr(called, "id", None))
+        if last == name or (isinstance(node, ast.Attribute) and node.attr == name):
+            found.append(node)
+    return found

@@ -1,0 +1,740 @@
+"""What becomes of a value inside of one function: a walk over its source, forwards.
+
+The walk knows which variables hold something that was made of the value. A branch on it makes
+whatever the branch assigns depend on it as well, and so does a loop, a filter, or an exception that
+is caught. It ends with `Decided` when the value reaches an output, memory that tensors share, or
+code that may do anything. It knows nothing of types, and little of aliases: when in doubt the value
+decides.
+
+Code between `output_tensors` and the next `input_tensors` is in no node, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from veracity.tracing import observers
+from veracity.tracing.resolving import NO_OBJECT, Local, Names
+from veracity.tracing.source import Scope, own_nodes
+
+#: How deep calls are followed.
+MOST_DEPTH = 6
+
+
+@dataclass(frozen=True)
+class Taint:
+    """What something owes to the value: `what` is the first construct that it decided."""
+
+    what: str
+    line: int
+
+
+class Decided(Exception):
+    """The value decides something that the export computes."""
+
+    def __init__(self, taint: Taint, line: int, by: str = "") -> None:
+        """Say what it decides, on which line it is sure, and who is given it."""
+        super().__init__(taint.what)
+        self.taint, self.line, self.by = taint, line, by
+
+
+@dataclass
+class Outcome:
+    """What leaves a function.
+
+    Attributes:
+        returned: The taint of what it returns.
+        raised: The taint of an exception that it may raise.
+        parameters: Parameters whose objects were changed.
+        kept: Attributes, by `.name`, and variables of outer scopes, by `@name`, that hold it.
+    """
+
+    returned: Taint | None = None
+    raised: Taint | None = None
+    parameters: dict[str, Taint] = field(default_factory=dict)
+    kept: dict[str, Taint] = field(default_factory=dict)
+
+
+@dataclass
+class Task:
+    """A function to walk.
+
+    Attributes:
+        scope: Its source.
+        names: What its names stand for.
+        sources: Expressions that give the value.
+        raising: Expressions that may raise because of the value.
+        tainted: Variables and attributes that hold it at the start.
+        control: Whether the function runs because of the value.
+        is_node: Whether what it returns are the outputs of a node.
+        depth: How many calls deep it is.
+        opens: Whether a node is known to be open where the value is.
+    """
+
+    scope: Scope
+    names: Names
+    sources: dict[ast.AST, Taint] = field(default_factory=dict)
+    raising: dict[ast.AST, Taint] = field(default_factory=dict)
+    tainted: dict[str, Taint] = field(default_factory=dict)
+    control: Taint | None = None
+    is_node: bool = False
+    depth: int = 0
+    opens: bool = True
+
+
+def has_marks(scope: Scope) -> bool:
+    """Say whether a function begins or ends nodes itself."""
+    return any(
+        isinstance(node, ast.Call) and _last_name(node.func) in observers.MARKS
+        for node in own_nodes(scope)
+    )
+
+
+def walk(task: Task) -> Outcome:
+    """Walk a function; raises `Decided`."""
+    return _Walk(task).run()
+
+
+def _last_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _first(taints: Iterable[Taint | None]) -> Taint | None:
+    return next((one for one in taints if one is not None), None)
+
+
+class _Walk:
+    """The walk over one function."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.names = task.names
+        self.tainted = dict(task.tainted)
+        self.control = task.control
+        self.closed = not task.is_node and has_marks(task.scope)
+        self.outcome = Outcome()
+        self.aliases: dict[str, str] = {}
+        self.outer: set[str] = set()
+        self.loop_cut: Taint | None = None
+        arguments = getattr(task.scope, "args", None)
+        self.parameters = {one.arg for one in _parameters(arguments)} if arguments else set()
+
+    def run(self) -> Outcome:
+        self.block(self.task.scope.body)
+        return self.outcome
+
+    # What the value reaches
+
+    def decide(self, taint: Taint, node: ast.AST, by: str = "") -> None:
+        if not self.closed:
+            raise Decided(taint, getattr(node, "lineno", taint.line), by)
+
+    def raise_(self, taint: Taint) -> None:
+        if self.outcome.raised is None:
+            self.outcome.raised = taint
+
+    def cut(self, taint: Taint) -> None:
+        """The rest of the function runs or does not run because of the value."""
+        self.control = self.control or taint
+
+    def keep(self, key: str, taint: Taint) -> None:
+        self.tainted[key] = taint
+        self.outcome.kept.setdefault(key, taint)
+
+    # Statements
+
+    def block(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            method: Callable[[Any], None] = getattr(
+                self, "do_" + type(statement).__name__, self.do_other
+            )
+            method(statement)
+
+    def do_other(self, statement: ast.stmt) -> None:
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.expr):
+                self.value(child)
+
+    def do_FunctionDef(self, statement: ast.FunctionDef) -> None:
+        self.names.define(statement.name, Local(statement, self.names))
+
+    do_AsyncFunctionDef = do_FunctionDef
+
+    def do_ClassDef(self, statement: ast.ClassDef) -> None:
+        self.block([one for one in statement.body if not isinstance(one, ast.FunctionDef)])
+
+    def do_Import(self, statement: ast.stmt) -> None:
+        """Nothing of a value is in it."""
+
+    do_ImportFrom = do_Import
+
+    def do_Global(self, statement: ast.Global | ast.Nonlocal) -> None:
+        self.outer.update(statement.names)
+
+    do_Nonlocal = do_Global
+
+    def do_Expr(self, statement: ast.Expr) -> None:
+        value = statement.value
+        if self.control is not None and isinstance(value, ast.Call):
+            self.call(value, discarded=True)
+        else:
+            self.value(value)
+
+    def do_Assign(self, statement: ast.Assign) -> None:
+        taint = self.value(statement.value)
+        for target in statement.targets:
+            self.assign(target, taint, statement.value)
+
+    def do_AnnAssign(self, statement: ast.AnnAssign) -> None:
+        if statement.value is not None:
+            self.assign(statement.target, self.value(statement.value), statement.value)
+
+    def do_AugAssign(self, statement: ast.AugAssign) -> None:
+        taint = self.value(statement.value)
+        target = statement.target
+        before = self.read(target)
+        if taint is not None and self.names.is_memory(target):
+            self.decide(taint, statement)
+        self.assign(target, taint or before)
+
+    def do_Delete(self, statement: ast.Delete) -> None:
+        if self.control is not None:
+            for target in statement.targets:
+                self.change(target, self.control)
+
+    def do_Return(self, statement: ast.Return) -> None:
+        taint = None if statement.value is None else self.value(statement.value)
+        is_nothing = statement.value is None or (
+            isinstance(statement.value, ast.Constant) and statement.value.value is None
+        )
+        taint = taint or (None if is_nothing else self.control)
+        if taint is not None:
+            if self.task.is_node:
+                self.decide(taint, statement)
+            if not self.closed:
+                self.outcome.returned = self.outcome.returned or taint
+        if self.control is not None:
+            self.cut(self.control)
+            self.return_cut = self.control
+
+    return_cut: Taint | None = None
+
+    def do_Raise(self, statement: ast.Raise) -> None:
+        self.do_other(statement)
+        if self.control is not None:
+            self.raise_(replace(self.control, what="exception"))
+
+    def do_Assert(self, statement: ast.Assert) -> None:
+        taint = self.value(statement.test)
+        if taint is not None or self.control is not None:
+            self.raise_(Taint("exception", statement.lineno))
+
+    def do_Break(self, statement: ast.stmt) -> None:
+        if self.control is not None:
+            self.loop_cut = replace(self.control, what="loop")
+
+    do_Continue = do_Break
+
+    def do_If(self, statement: ast.If) -> None:
+        taint = self.value(statement.test)
+        if taint is not None:
+            taint = Taint("branch", statement.lineno)
+        self.branches([statement.body, statement.orelse], taint)
+
+    def do_Match(self, statement: ast.Match) -> None:
+        taint = self.value(statement.subject)
+        for case in statement.cases:
+            if case.guard is not None:
+                taint = taint or self.value(case.guard)
+            if taint is not None:
+                for node in ast.walk(case.pattern):
+                    name = getattr(node, "name", None) or getattr(node, "rest", None)
+                    if isinstance(name, str):
+                        self.tainted[name] = taint
+        if taint is not None:
+            taint = Taint("branch", statement.lineno)
+        self.branches([case.body for case in statement.cases], taint)
+
+    def branches(self, blocks: list[list[ast.stmt]], taint: Taint | None) -> None:
+        """Walk blocks of which one runs."""
+        outside, self.control = self.control, self.control or taint
+        before, closed = dict(self.tainted), self.closed
+        after: dict[str, Taint] = {}
+        still_closed = closed
+        cut_before, self.return_cut = self.return_cut, None
+        loop_before, self.loop_cut = self.loop_cut, None
+        for statements in blocks:
+            self.tainted, self.closed = dict(before), closed
+            self.block(statements)
+            after.update(self.tainted)
+            still_closed = still_closed and self.closed
+        if not all(blocks):
+            after.update(before)
+        self.tainted, self.closed, self.control = after, still_closed, outside
+        # Whoever left early decides whether the rest runs.
+        for left in (self.return_cut, self.loop_cut):
+            if left is not None:
+                self.cut(left)
+        self.return_cut = self.return_cut or cut_before
+        self.loop_cut = self.loop_cut or loop_before
+
+    def do_While(self, statement: ast.While) -> None:
+        def test() -> Taint | None:
+            taint = self.value(statement.test)
+            return None if taint is None else Taint("loop", statement.lineno)
+
+        self.loop(statement.body, test)
+        self.block(statement.orelse)
+
+    def do_For(self, statement: ast.For | ast.AsyncFor) -> None:
+        def step() -> Taint | None:
+            taint = self.value(statement.iter)
+            self.assign(statement.target, taint)
+            return None if taint is None else replace(taint, what=_of_loop(statement.iter, taint))
+
+        self.loop(statement.body, step)
+        self.block(statement.orelse)
+
+    do_AsyncFor = do_For
+
+    def loop(self, body: list[ast.stmt], step: Callable[[], Taint | None]) -> None:
+        outside = self.control
+        cut_before, self.loop_cut = self.loop_cut, None
+        for _ in range(3):
+            before = (dict(self.tainted), self.control, self.closed)
+            taint = step()
+            self.control = self.control or taint
+            self.block(body)
+            self.tainted = before[0] | self.tainted  # it may not have run at all
+            if before == (self.tainted, self.control, self.closed):
+                break
+        self.control = outside or self.return_cut
+        self.loop_cut = cut_before
+
+    def do_With(self, statement: ast.With | ast.AsyncWith) -> None:
+        catches = False
+        for item in statement.items:
+            taint = self.value(item.context_expr)
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, taint)
+            name = _last_name(getattr(item.context_expr, "func", item.context_expr))
+            catches = catches or name in ("suppress", "raises")
+            if name in ("redirect_stdout", "redirect_stderr") and self.outcome.raised is None:
+                self.captured = item.context_expr
+        if catches:
+            self.guarded(statement.body, [], [])
+        else:
+            self.block(statement.body)
+        self.captured = None
+
+    do_AsyncWith = do_With
+    captured: ast.expr | None = None
+
+    def do_Try(self, statement: ast.Try) -> None:
+        handlers = [one for one in statement.handlers if _goes_on(one) and _may_catch(one)]
+        if handlers:
+            self.guarded(statement.body, handlers, statement.orelse)
+        else:
+            self.block(statement.body)
+            self.block(statement.orelse)
+            for handler in statement.handlers:
+                self.branches([handler.body, []], None)
+        self.block(statement.finalbody)
+
+    do_TryStar = do_Try
+
+    def guarded(
+        self,
+        body: list[ast.stmt],
+        handlers: list[ast.ExceptHandler],
+        orelse: list[ast.stmt],
+    ) -> None:
+        """Walk a block whose exceptions are caught: one because of the value is a decision."""
+        raised_before, self.outcome.raised = self.outcome.raised, None
+        self.block(body)
+        raised, self.outcome.raised = self.outcome.raised, raised_before
+        if raised is None:
+            self.block(orelse)
+            self.branches([*(one.body for one in handlers), []], None)
+            return
+        for name in _assigned(body):
+            self.assign_name(name, raised)
+        self.branches([orelse, *(one.body for one in handlers)], raised)
+
+    # Assignments
+
+    def assign(
+        self, target: ast.expr, taint: Taint | None, value: ast.expr | None = None
+    ) -> None:
+        taint = taint or self.control
+        if isinstance(target, ast.Name):
+            self.assign_name(target.id, taint)
+            root = None if value is None else self.root(value)
+            if root is not None and root != target.id:
+                self.aliases[target.id] = root
+            else:
+                self.aliases.pop(target.id, None)
+            if value is not None:
+                self.names.define(target.id, self.names.resolve(value))
+        elif isinstance(target, ast.Starred):
+            self.assign(target.value, taint)
+        elif isinstance(target, ast.Tuple | ast.List):
+            parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+            for number, one in enumerate(target.elts):
+                same = len(parts) == len(target.elts)
+                own = self.value(parts[number]) if same else taint
+                self.assign(one, own, parts[number] if same else None)
+        elif isinstance(target, ast.Attribute):
+            if target.attr == "data" and taint is not None:
+                self.change(target.value, taint)
+            elif taint is not None:
+                self.keep("." + target.attr, taint)
+                root = self.root(target.value)
+                if root in self.parameters and root not in ("self", "cls"):
+                    self.outcome.parameters[root] = taint
+        elif isinstance(target, ast.Subscript):
+            index = self.value(target.slice)
+            found = taint or (None if index is None else replace(index, what="index"))
+            if found is not None:
+                self.change(target.value, found)
+
+    def assign_name(self, name: str, taint: Taint | None) -> None:
+        if name in self.outer and taint is not None:
+            self.keep("@" + name, taint)
+        if taint is None:
+            self.tainted.pop(name, None)
+        else:
+            self.tainted[name] = taint
+
+    def change(self, target: ast.expr, taint: Taint) -> None:
+        """Something made of the value is put into an object."""
+        if self.names.is_memory(target):
+            self.decide(taint, target)
+        root = self.root(target)
+        seen: set[str] = set()
+        while root is not None and root not in seen:
+            seen.add(root)
+            if root.startswith("."):
+                self.keep(root, taint)
+            else:
+                self.tainted[root] = taint
+                if root in self.outer or root not in self.names.own:
+                    self.keep("@" + root, taint)
+                if root in self.parameters:
+                    self.outcome.parameters[root] = taint
+            root = self.aliases.get(root)
+        if not seen:
+            self.decide(taint, target)
+
+    def root(self, node: ast.expr) -> str | None:
+        """Return the variable or attribute whose object an expression may show a part of."""
+        while True:
+            if isinstance(node, ast.Name):
+                return node.id
+            if isinstance(node, ast.Attribute):
+                return "." + node.attr
+            if isinstance(node, ast.Subscript | ast.Starred | ast.Await):
+                node = node.value
+            elif isinstance(node, ast.NamedExpr):
+                node = node.target
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                node = node.func.value
+            else:
+                return None
+
+    # Expressions
+
+    def read(self, node: ast.expr) -> Taint | None:
+        """Return the taint of the present content of a target."""
+        if isinstance(node, ast.Name):
+            return self.tainted.get(node.id)
+        if isinstance(node, ast.Attribute):
+            return self.tainted.get("." + node.attr) or self.read(node.value)
+        return self.read(node.value) if isinstance(node, ast.Subscript) else None
+
+    def value(self, node: ast.expr | None) -> Taint | None:
+        """Return what an expression owes to the value."""
+        if node is None:
+            return None
+        source = self.task.sources.get(node)
+        raising = self.task.raising.get(node)
+        if self.task.opens and (source is not None or raising is not None):
+            self.closed = False  # it was seen inside of a node
+        if raising is not None:
+            self.raise_(raising)
+        method: Callable[[Any], Taint | None] = getattr(
+            self, "of_" + type(node).__name__, self.of_other
+        )
+        found = method(node)
+        if source is None:
+            return found
+        if isinstance(node, ast.Call) and self.takes_in(node):
+            return None
+        return found or source
+
+    def takes_in(self, node: ast.Call) -> bool:
+        """Say whether the call in which a value left only observes it; its file may be read."""
+        name = _last_name(node.func)
+        if not observers.observes(self.names.callable_of(node.func), name):
+            return False
+        taint = self.task.sources.get(node) or Taint("value", node.lineno)
+        self.into_file(node, name, taint)
+        if name.startswith("_assert") or name.startswith("_check"):
+            self.raise_(Taint("exception", node.lineno))
+        return True
+
+    def into_file(self, node: ast.Call, name: str, taint: Taint) -> None:
+        if name not in observers.INTO_FILES:
+            return
+        files = [one.value for one in node.keywords if one.arg in ("file", "fp")]
+        if name in ("dump", "save"):
+            files += node.args
+        if self.captured is not None and isinstance(self.captured, ast.Call):
+            files += self.captured.args
+        for one in files:
+            if isinstance(one, ast.Name) and not self.names.is_memory(one):
+                self.tainted[one.id] = taint
+
+    def of_other(self, node: ast.expr) -> Taint | None:
+        found = [self.value(one) for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
+        return _first(found)
+
+    def of_Constant(self, node: ast.Constant) -> Taint | None:
+        return None
+
+    def of_Name(self, node: ast.Name) -> Taint | None:
+        return self.tainted.get(node.id) or self.tainted.get("@" + node.id)
+
+    def of_Attribute(self, node: ast.Attribute) -> Taint | None:
+        return self.value(node.value) or self.tainted.get("." + node.attr)
+
+    def of_Subscript(self, node: ast.Subscript) -> Taint | None:
+        index = self.value(node.slice)
+        taint = self.value(node.value)
+        return taint or (None if index is None else replace(index, what="index"))
+
+    def of_NamedExpr(self, node: ast.NamedExpr) -> Taint | None:
+        taint = self.value(node.value)
+        self.assign(node.target, taint, node.value)
+        return taint
+
+    def of_IfExp(self, node: ast.IfExp) -> Taint | None:
+        taint = self.value(node.test)
+        if taint is not None:
+            self.value(node.body)
+            self.value(node.orelse)
+            return Taint("branch", node.lineno)
+        return _first([self.value(node.body), self.value(node.orelse)])
+
+    def of_BoolOp(self, node: ast.BoolOp) -> Taint | None:
+        found = _first([self.value(one) for one in node.values])
+        return found and replace(found, what="branch")
+
+    def of_Lambda(self, node: ast.Lambda) -> Taint | None:
+        return self.value(node.body)
+
+    def comprehension(self, node: Any) -> Taint | None:
+        found: list[Taint | None] = []
+        for part in node.generators:
+            taint = self.value(part.iter)
+            self.assign(part.target, taint)
+            tests = _first([self.value(one) for one in part.ifs])
+            found += [tests and replace(tests, what="filter"), taint]
+        values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        return _first([*(self.value(one) for one in values), *found])
+
+    of_ListComp = of_SetComp = of_DictComp = of_GeneratorExp = comprehension
+
+    def of_Yield(self, node: ast.Yield | ast.YieldFrom | ast.Await) -> Taint | None:
+        taint = self.value(node.value) or self.control
+        if taint is not None and not isinstance(node, ast.Await):
+            self.outcome.returned = self.outcome.returned or taint
+        return taint
+
+    of_YieldFrom = of_Await = of_Yield
+
+    def of_Call(self, node: ast.Call) -> Taint | None:
+        return self.call(node, discarded=False)
+
+    # Calls
+
+    def call(self, node: ast.Call, *, discarded: bool) -> Taint | None:
+        if node in self.task.sources and discarded:
+            return self.value(node)
+        name = _last_name(node.func)
+        given = [(one, self.value(one)) for one in [*node.args, *(k.value for k in node.keywords)]]
+        taint = _first([found for _, found in given])
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        of_owner = self.value(owner) if owner is not None else self.value(node.func)
+        if name in observers.MARKS:
+            return self.mark(node, name, taint)
+        if taint is None and of_owner is None and self.control is None:
+            return None
+        called = self.names.callable_of(node.func)
+        if observers.observes(called, name):
+            if taint is not None:
+                self.into_file(node, name, taint)
+            return None
+        followed = self.follow(node, called, given)
+        if followed is not NO_OBJECT:
+            return followed or (of_owner if not isinstance(called, Local) else None)
+        return self.unfollowed(node, name, called, taint, of_owner, discarded=discarded)
+
+    def mark(self, node: ast.Call, name: str, taint: Taint | None) -> Taint | None:
+        taint = taint or self.control
+        if taint is not None:
+            self.decide(taint, node, "" if name in observers.MARKS_OUT else name)
+        if name in observers.MARKS_OUT:
+            self.closed = True
+        elif name in observers.MARKS_IN:
+            self.closed = False
+        return None
+
+    def unfollowed(
+        self,
+        node: ast.Call,
+        name: str,
+        called: Any,
+        taint: Taint | None,
+        of_owner: Taint | None,
+        *,
+        discarded: bool,
+    ) -> Taint | None:
+        """Return what a call whose source is not walked makes of the value."""
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if self.closed:
+            return None  # the world's answer
+        changing = taint or self.control
+        if owner is not None and changing is not None and self.names.fills(owner, name):
+            self.change(owner, changing)
+            return None
+        if name in ("setattr", "exec", "eval") and changing is not None:
+            self.decide(changing, node, name)
+        if self.names.is_torch(called, owner, name):
+            if changing is not None and name.endswith("_") and not name.endswith("__") and owner:
+                self.change(owner, changing)
+            for keyword in node.keywords:
+                if keyword.arg == "out" and changing is not None:
+                    self.change(keyword.value, changing)
+            return taint or of_owner
+        if isinstance(called, type) or observers.computes(called, name):
+            return taint or of_owner
+        if of_owner is not None and taint is None and self.control is None:
+            return of_owner  # a method of something made of the value
+        if taint is not None or discarded:
+            found = taint or self.control
+            if found is not None:
+                self.decide(found, node, name or "a function")
+        return taint or of_owner
+
+    def follow(
+        self, node: ast.Call, called: Any, given: list[tuple[ast.expr, Taint | None]]
+    ) -> Any:
+        """Walk the function that is called, if there is source for it."""
+        found = self.names.source_of(called)
+        if found is None or self.task.depth >= MOST_DEPTH:
+            return NO_OBJECT
+        scope, names, bound = found
+        arguments = _bind(scope, node, bound)
+        if arguments is None:
+            return NO_OBJECT
+        taints = dict(given)
+        tainted = {
+            name: taints[value] for name, value in arguments.items() if taints.get(value) is not None
+        }
+        inner = names.inside({n: self.names.resolve(v) for n, v in arguments.items()})
+        if isinstance(called, Local):
+            tainted = self.tainted | tainted
+        attributes = {key: taint for key, taint in self.tainted.items() if key[0] in ".@"}
+        outcome = walk(
+            Task(
+                scope,
+                inner,
+                tainted=attributes | tainted,  # type: ignore[arg-type]
+                control=None if self.closed else self.control,
+                depth=self.task.depth + 1,
+            )
+        )
+        if outcome.raised is not None:
+            self.raise_(outcome.raised)
+        for key, taint in outcome.kept.items():
+            self.keep(key, taint)
+        for name, taint in outcome.parameters.items():
+            if name in arguments:
+                self.change(arguments[name], taint)
+        return outcome.returned
+
+
+def _of_loop(iterated: ast.expr, taint: Taint) -> str:
+    return "loop" if _last_name(getattr(iterated, "func", iterated)) == "range" else taint.what
+
+
+def _goes_on(handler: ast.ExceptHandler) -> bool:
+    """Say whether the program goes on after a handler."""
+    last = handler.body[-1]
+    if isinstance(last, ast.Raise):
+        return False
+    called = last.value if isinstance(last, ast.Expr) else None
+    return not (isinstance(called, ast.Call) and _last_name(called.func) in ("exit", "_exit"))
+
+
+#: What neither torch nor a check raises because of a value.
+_UNRELATED = frozenset(
+    {
+        *("ImportError", "ModuleNotFoundError", "AttributeError", "KeyError", "StopIteration"),
+        *("KeyboardInterrupt", "FileNotFoundError", "OSError", "NotImplementedError", "TypeError"),
+        *("TimeoutError", "ConnectionError", "EOFError", "PermissionError", "NameError"),
+    }
+)
+
+
+def _may_catch(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(_last_name(kind) not in _UNRELATED for kind in kinds)
+
+
+def _assigned(body: list[ast.stmt]) -> Iterator[str]:
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
+
+
+def _parameters(arguments: ast.arguments) -> list[ast.arg]:
+    extra = [one for one in (arguments.vararg, arguments.kwarg) if one is not None]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *extra]
+
+
+def _bind(scope: Scope, node: ast.Call, bound: ast.expr | None) -> dict[str, ast.expr] | None:
+    """Return the expression behind each parameter; of starred ones and `**`, none."""
+    arguments = getattr(scope, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return None
+    positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+    given = [*([] if bound is None else [bound]), *node.args]
+    found: dict[str, ast.expr] = {}
+    for number, value in enumerate(given):
+        if isinstance(value, ast.Starred):
+            return None
+        if number < len(positional):
+            found[positional[number]] = value
+        elif arguments.vararg is not None:
+            found[arguments.vararg.arg] = value
+        else:
+            return None
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            return None
+        known = {one.arg for one in _parameters(arguments)}
+        name = keyword.arg if keyword.arg in known else getattr(arguments.kwarg, "arg", None)
+        if name is None:
+            return None
+        found[name] = keyword.value
+    return found

@@ -1,0 +1,101 @@
+"""Which calls only observe what they are given, and which only compute from it.
+
+Decided by the object that is called where it can be found, by its name else. A name that is in no
+table says nothing: such a call may do anything.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+#: Packages that write down what they are given, or show it.
+OBSERVING = frozenset(
+    {
+        *("logging", "warnings", "wandb", "tensorboard", "tensorboardX", "rich", "loguru", "tqdm"),
+        *("mlflow", "rerun", "matplotlib", "plotly", "structlog", "aim", "neptune", "comet_ml"),
+        *("clearml", "pprint", "traceback", "absl", "foxglove", "seaborn", "visdom", "tabulate"),
+        *("json", "csv", "pickle", "yaml", "icecream", "h5py"),
+    }
+)
+_OBSERVING_MODULES = ("torch.utils.tensorboard",)
+#: Functions and methods that write down or show what they are given, whoever has them.
+VERBS = frozenset(
+    {
+        *("print", "pprint", "debug", "info", "warning", "warn", "error", "critical", "exception"),
+        *("log", "fatal", "success", "trace", "log_dict", "log_metric", "log_metrics", "log_scalar"),
+        *("log_scalars", "log_stats", "log_value", "log_values", "logkv", "logkv_mean", "logger"),
+        *("add_scalar", "add_scalars", "add_histogram", "add_image", "add_images", "add_figure"),
+        *("add_text", "add_video", "add_graph", "write", "writelines", "writerow", "writerows"),
+        *("write_scalar", "write_scalars", "set_postfix", "set_postfix_str", "set_description"),
+        *("publish", "sendall", "sendto", "emit", "notify", "display", "imshow", "plot", "scatter"),
+        *("savetxt", "savez", "savez_compressed", "set_title", "dump", "cprint", "secho", "echo"),
+        *("logdebug", "loginfo", "logwarn", "logerr", "logfatal", "track", "report_scalar"),
+        *("_assert", "_assert_async", "_check", "_check_value", "_check_is_size", "assert_close"),
+        *("assert_allclose", "assert_array_equal", "assert_equal", "set_trace", "breakpoint"),
+    }
+)
+#: What writes into a file that it is given: which one may be read back.
+INTO_FILES = frozenset({"dump", "save", "print", "savetxt", "savez", "savez_compressed", "pprint"})
+#: Modules whose functions compute from their arguments and keep nothing.
+PURE_MODULES = frozenset(
+    {
+        *("builtins", "math", "cmath", "operator", "statistics", "itertools", "functools", "copy"),
+        *("decimal", "fractions", "numbers", "re", "string", "textwrap", "collections", "time"),
+        *("numpy", "_operator", "_functools", "ast", "struct", "io", "enum", "dataclasses", "heapq"),
+        *("bisect", "_bisect", "_heapq", "typing", "_collections", "_struct", "scipy"),
+    }
+)
+_IMPURE = frozenset({"setattr", "exec", "eval", "delattr", "__import__"})
+#: Methods that put what they are given into their object.
+FILLING = frozenset(
+    {
+        *("append", "appendleft", "extend", "extendleft", "insert", "add", "setdefault", "update"),
+        *("put", "put_nowait", "push", "heappush", "__setitem__"),
+    }
+)
+#: Methods of texts and numbers.
+PURE_METHODS = frozenset(
+    {
+        *("format", "join", "split", "strip", "lstrip", "rstrip", "replace", "lower", "upper"),
+        *("ljust", "rjust", "center", "zfill", "encode", "decode", "startswith", "endswith"),
+        *("get", "keys", "values", "items", "copy", "index", "count", "is_integer", "hex"),
+    }
+)
+MARKS_IN = frozenset({"input_tensors", "state_tensors"})
+MARKS_OUT = frozenset({"output_tensors"})
+MARKS_STATE = frozenset({"update_state"})
+MARKS = MARKS_IN | MARKS_OUT | MARKS_STATE
+
+
+def module_of(called: Any) -> str:
+    """Return the module of what is called: of a method, the one of its class."""
+    called = getattr(called, "function", called)  # of a method that was found on a class
+    owner = getattr(called, "__self__", None)
+    if owner is not None and not isinstance(owner, type) and type(owner).__name__ != "module":
+        return str(type(owner).__module__ or "")
+    found = getattr(called, "__module__", None)
+    if found is None:
+        found = getattr(type(called), "__module__", "") if not callable(called) else "builtins"
+    return str(found or "")
+
+
+def observes(called: Any, name: str) -> bool:
+    """Say whether a call only writes down or shows what it is given."""
+    if called is None:
+        return name in VERBS
+    module = module_of(called)
+    root = module.partition(".")[0]
+    if root in OBSERVING or module.startswith(_OBSERVING_MODULES):
+        return not name.startswith(("load", "dumps", "get"))
+    if root in ("numpy", "torch"):
+        return name in VERBS or name == "save"
+    return name in VERBS and (root in PURE_MODULES or root in ("sys", "os", "_io", "builtins"))
+
+
+def computes(called: Any, name: str) -> bool:
+    """Say whether a call only makes something of its arguments, and keeps nothing of them."""
+    if called is None:
+        return name in PURE_METHODS or (hasattr(builtins, name) and name not in _IMPURE)
+    root = module_of(called).partition(".")[0]
+    return root in PURE_MODULES and name not in _IMPURE

@@ -1,0 +1,235 @@
+"""What the names of a function stand for, as far as looking shows it without running code."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import weakref
+from dataclasses import dataclass
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy
+import torch
+
+from veracity.tracing import arrays, observers
+from veracity.tracing.operations import owner_of_file
+from veracity.tracing.source import Scope, own_nodes, tree_of
+from veracity.tracing.trail import ClassOf, Step
+
+NO_OBJECT: Any = object()
+_CONTAINERS = (list, dict, set, tuple)
+
+
+@dataclass(frozen=True)
+class Local:
+    """A function inside of the function that is walked."""
+
+    scope: ast.FunctionDef | ast.AsyncFunctionDef
+    names: Names
+
+
+@dataclass(frozen=True)
+class Method:
+    """A function found on the class of an object, and the expression of the object."""
+
+    function: Any
+    owner: ast.expr
+
+
+class Names:
+    """The names of one function."""
+
+    def __init__(
+        self,
+        module: dict[str, Any],
+        local: dict[str, Any],
+        objects: dict[str, weakref.ref[Any]],
+        own: frozenset[str],
+    ) -> None:
+        """Look names up in `local` first, then in the module and among Python's own."""
+        self._module, self._local, self._objects = module, dict(local), dict(objects)
+        #: Variables of the function itself; the others belong to a scope around it.
+        self.own = own
+
+    def define(self, name: str, found: Any) -> None:
+        """Learn what a name stands for from now on."""
+        if found is not NO_OBJECT:
+            self._local[name] = found
+
+    def inside(self, local: dict[str, Any]) -> Names:
+        """Return these names for a call with arguments."""
+        known = {name: found for name, found in local.items() if found is not NO_OBJECT}
+        return Names(self._module, self._local | known, self._objects, self.own)
+
+    # Looking up
+
+    def resolve(self, node: ast.expr) -> Any:
+        """Return the object of an expression, `ClassOf` its class, or `NO_OBJECT`."""
+        if isinstance(node, ast.Name):
+            return self._name(node.id)
+        if isinstance(node, ast.Attribute):
+            return _attribute(self.resolve(node.value), node.attr)
+        if isinstance(node, ast.List | ast.ListComp):
+            return ClassOf(list)
+        if isinstance(node, ast.Dict | ast.DictComp):
+            return ClassOf(dict)
+        if isinstance(node, ast.Call):
+            called = self.resolve(node.func)
+            return ClassOf(called) if isinstance(called, type) else NO_OBJECT
+        return NO_OBJECT
+
+    def _name(self, name: str) -> Any:
+        held = self._objects.get(name)
+        found = None if held is None else held()
+        if found is not None:
+            return found
+        for scope in (self._local, self._module):
+            if name in scope:
+                return scope[name]
+        return getattr(builtins, name, NO_OBJECT)
+
+    def callable_of(self, node: ast.expr) -> Any:
+        """Return what is called, or `None`; of a bound method, with the expression of its owner."""
+        if isinstance(node, ast.Attribute):
+            owner = self.resolve(node.value)
+            if owner is NO_OBJECT:
+                return None
+            found = _attribute(owner, node.attr)
+            if isinstance(found, FunctionType) and not isinstance(owner, type | ModuleType):
+                return Method(found, node.value)
+            return None if found is NO_OBJECT else found
+        found = self.resolve(node)
+        return None if found is NO_OBJECT else found
+
+    def source_of(self, called: Any) -> tuple[Scope, Names, ast.expr | None] | None:
+        """Return source and names of a function of the user's, and what it is bound to."""
+        if isinstance(called, Local):
+            return called.scope, called.names, None
+        bound = called.owner if isinstance(called, Method) else None
+        function = called.function if isinstance(called, Method) else called
+        if isinstance(function, torch.nn.Module):
+            return None
+        if isinstance(function, MethodType):
+            function = function.__func__
+        function = getattr(function, "__wrapped__", function)
+        if not isinstance(function, FunctionType):
+            return None
+        code = function.__code__
+        if owner_of_file(code.co_filename) != 0:
+            return None
+        scope = _definition(code)
+        if scope is None:
+            return None
+        closed = {}
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+            try:
+                closed[name] = cell.cell_contents
+            except ValueError:  # not filled yet
+                continue
+        return scope, Names(function.__globals__, closed, {}, frozenset(code.co_varnames)), bound
+
+    # What kind of thing it is
+
+    def kind(self, node: ast.expr) -> type | None:
+        """Return the class of the object of an expression, where it is known."""
+        found = self.resolve(node)
+        if found is NO_OBJECT:
+            return None
+        return found.kind if isinstance(found, ClassOf) else type(found)
+
+    def is_memory(self, node: ast.expr) -> bool:
+        """Say whether an expression is known to be a tensor or an array."""
+        kind = self.kind(node)
+        while kind is None and isinstance(node, ast.Subscript):
+            node = node.value
+            kind = self.kind(node)
+            if kind is not None and issubclass(kind, _CONTAINERS):
+                return False
+        return kind is not None and issubclass(kind, torch.Tensor | numpy.ndarray)
+
+    def fills(self, owner: ast.expr, name: str) -> bool:
+        """Say whether a method puts its argument into the object that it belongs to."""
+        if name not in observers.FILLING:
+            return False
+        kind = self.kind(owner)
+        if kind is None:
+            return True
+        return kind.__module__ in ("builtins", "collections", "queue", "array")
+
+    def is_torch(self, called: Any, owner: ast.expr | None, name: str) -> bool:
+        """Say whether torch or NumPy computes it: tensors in, tensors out."""
+        function = called.function if isinstance(called, Method) else called
+        if isinstance(function, torch.nn.Module) or (
+            isinstance(function, ClassOf) and issubclass(function.kind, torch.nn.Module)
+        ):
+            return True
+        if function is not None:
+            module = observers.module_of(function).partition(".")[0]
+            kind = type(function).__name__
+            return module in ("torch", "numpy") or kind in (
+                *("ufunc", "method_descriptor", "getset_descriptor", "wrapper_descriptor"),
+                "builtin_function_or_method",
+            )
+        kind = None if owner is None else self.kind(owner)
+        if kind is not None:
+            return issubclass(kind, torch.Tensor | numpy.ndarray | arrays.TracedScalar)
+        return hasattr(torch.Tensor, name) and owner is not None
+
+
+def names_of(step: Step) -> Names:
+    """Return the names of a function that was running."""
+    return Names(step.module, step.names, step.objects, frozenset(step.code.co_varnames))
+
+
+def names_in(scope: Scope, like: Names) -> Names:
+    """Return the names of another function of the same module."""
+    own = {
+        node.id
+        for node in own_nodes(scope)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    arguments = getattr(scope, "args", None)
+    if isinstance(arguments, ast.arguments):
+        own |= {one.arg for one in ast.walk(arguments) if isinstance(one, ast.arg)}
+    return Names(like._module, {}, {}, frozenset(own))
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """Return an attribute without running code of the user's."""
+    if owner is NO_OBJECT:
+        return NO_OBJECT
+    if isinstance(owner, ModuleType):
+        return vars(owner).get(name, NO_OBJECT)
+    kind = owner.kind if isinstance(owner, ClassOf) else type(owner)
+    if isinstance(owner, type):
+        return _in_class(owner, name)
+    if isinstance(owner, ClassOf):
+        return _in_class(kind, name)
+    held = getattr(owner, "__dict__", {}) if kind.__getattribute__ is object.__getattribute__ else {}
+    if name in held:
+        return held[name]
+    for group in ("_modules", "_parameters", "_buffers"):
+        if isinstance(held.get(group), dict) and name in held[group]:
+            return held[group][name]
+    return _in_class(kind, name)
+
+
+def _in_class(kind: type, name: str) -> Any:
+    for base in kind.__mro__:
+        if name in vars(base):
+            found = vars(base)[name]
+            return getattr(found, "__func__", found)
+    return NO_OBJECT
+
+
+def _definition(code: Any) -> Scope | None:
+    tree = tree_of(code.co_filename)
+    if tree is None:
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            if first == code.co_firstlineno:
+                return node
+    return None
