@@ -316,6 +316,22 @@ def changing_number(node: str, location: str) -> Diagnostic:
     )
 
 
+def changing_value(node: str, path: str, location: str, what: str) -> Diagnostic:
+    """Return the finding for a Python value that changes from pass to pass and decides something."""
+    decided = _DECIDED.get(what, "what it decides")
+    return _warning(
+        "VER0912",
+        node,
+        f"`{path}` is a Python value that changes from pass to pass: {decided} is baked into "
+        f"`{node}`",
+        location,
+        "make it a tensor, as an input or as a state, and choose with `torch.where`",
+    )
+
+
+_DECIDED = {"branch": "the branch it chose", "loop": "how often it loops", "index": "what it picks"}
+
+
 def other_way(node: str, location: str, number: int) -> Diagnostic:
     """Return the finding for a pass that took another way and gave the same values."""
     return _warning(

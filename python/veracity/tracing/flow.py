@@ -368,9 +368,7 @@ class _Walk:
 
     # Assignments
 
-    def assign(
-        self, target: ast.expr, taint: Taint | None, value: ast.expr | None = None
-    ) -> None:
+    def assign(self, target: ast.expr, taint: Taint | None, value: ast.expr | None = None) -> None:
         taint = taint or self.control
         if isinstance(target, ast.Name):
             self.assign_name(target.id, taint)
@@ -645,7 +643,9 @@ class _Walk:
             return NO_OBJECT
         taints = dict(given)
         tainted = {
-            name: taints[value] for name, value in arguments.items() if taints.get(value) is not None
+            name: taints[value]
+            for name, value in arguments.items()
+            if taints.get(value) is not None
         }
         inner = names.inside({n: self.names.resolve(v) for n, v in arguments.items()})
         if isinstance(called, Local):

@@ -34,7 +34,11 @@ class Inputs:
     def input_tensors(self, node_name: str, entries: list[Entry]) -> Any:
         """Mark inputs; see `veracity.annotate`."""
         with self._session.marking() as location:
+            begun = self._session.nodes.get(node_name)
+            begins = begun is None or begun.open_pass is None
             node, running = self._session.open_pass(node_name, location)
+            if begins:
+                self._session.python_states.look_at_frame(node)
             values = [self.mark_entry(node, running, entry, location) for entry in entries]
         return values[0] if len(values) == 1 else tuple(values)
 

@@ -206,7 +206,9 @@ def _attribute(owner: Any, name: str) -> Any:
         return _in_class(owner, name)
     if isinstance(owner, ClassOf):
         return _in_class(kind, name)
-    held = getattr(owner, "__dict__", {}) if kind.__getattribute__ is object.__getattribute__ else {}
+    held = (
+        getattr(owner, "__dict__", {}) if kind.__getattribute__ is object.__getattribute__ else {}
+    )
     if name in held:
         return held[name]
     for group in ("_modules", "_parameters", "_buffers"):

@@ -22,6 +22,7 @@ from veracity.tracing.node import Pass, TracedNode
 from veracity.tracing.options import Options
 from veracity.tracing.outputs import Outputs
 from veracity.tracing.patches import PatchSet
+from veracity.tracing.python_state import PythonStates
 from veracity.tracing.states import States
 from veracity.tracing.surroundings import Surroundings
 
@@ -69,6 +70,7 @@ class Session:
         self.outputs = Outputs(self)
         self.closing = Closing(self)
         self.calls = Calls(self)
+        self.python_states = PythonStates(self)
         self.surroundings = Surroundings(self)
         self.log = ExportLog(options.folder, verbose=options.verbose)
 

@@ -37,6 +37,7 @@ def tree_of(file: str) -> ast.Module | None:
         return None
     if not tree.body:
         return None
+    tree.file = file  # type: ignore[attr-defined]
     for node in ast.walk(tree):
         for child in ast.iter_child_nodes(node):
             child.parent = node  # type: ignore[attr-defined]
