@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from veracity.errors import Diagnostic
 from veracity.tracing.decisions import Decision
 
@@ -213,14 +215,15 @@ def missed_input(node: str, location: str, what: str) -> Diagnostic:
     )
 
 
-def fixed_number(node: str, name: str, location: str) -> Diagnostic:
-    """Return the finding for a number given as an input."""
+def fixed_number(node: str, name: str, value: Any, location: str) -> Diagnostic:
+    """Return the finding for a number, flag or text given as an input."""
     return _warning(
         "VER0911",
         node,
-        f"`{name}` of `{node}` is a Python number: it is fixed in the export",
+        f"`{name}={value!r}` of `{node}` is a Python value: it is baked into the export",
         location,
-        "make it a tensor if it is an input",
+        "make it a tensor if it is an input; give it a default, or bind it with "
+        "`functools.partial`, if it never changes",
     )
 
 

@@ -72,7 +72,6 @@ class Inputs:
             self._session.recorder.share(tensor)
             marked = self.mark_input(node, running, name, tensor, entry, location)
             return array if marked is tensor else arrays.array_from_tensor(marked)
-        # Parameters of a function are what they are; a number among marked inputs is not.
         self._keep_opaque(node, name, leaf, location, told=not entry.parameter)
         return leaf
 
@@ -92,9 +91,11 @@ class Inputs:
         """Values that are no tensors are fixed; they must not change."""
         if name not in node.opaque:
             node.opaque[name] = value
-            # A number is often meant to be an input; flags and texts never are.
-            if type(value) in (int, float) and told:
-                self._session.tell(findings.fixed_number(node.name, name, location))
+            # Among marked inputs a number is often meant to be one; of a function's parameters every
+            # value is: the caller may give another one next time.
+            kinds = (int, float) if told else (int, float, bool, str)
+            if type(value) in kinds:
+                self._session.tell(findings.fixed_number(node.name, name, value, location))
             self._session.log.note(
                 f"`{name}` of `{node.name}` is no tensor: it is fixed ({location})"
             )

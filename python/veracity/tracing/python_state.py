@@ -9,6 +9,7 @@ only printed decide nothing.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import collections
 import enum
@@ -16,6 +17,7 @@ import functools
 import itertools
 import sys
 import time
+import types
 from collections.abc import Callable, Iterator
 from types import (
     BuiltinFunctionType,
@@ -102,8 +104,8 @@ class PythonStates:
             self._tell_clocks(node, code)
             return
         for path, (key, value) in found.items():
-            known = first.get(path)
-            if known is not None and not _same(known[1], value):
+            known = first.setdefault(path, (key, value))
+            if not _same(known[1], value):
                 self._changed(node, code, path, key)
 
     def _changed(self, node: TracedNode, code: list[Reached], path: str, key: str) -> None:
@@ -202,9 +204,11 @@ def _held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
         yield "", None, value.__self__
     elif isinstance(value, FunctionType):
         yield from _of_function(value)
-    elif not isinstance(value, type | ModuleType | torch.Tensor | numpy.ndarray) and _is_users(
-        kind
-    ):
+    elif isinstance(value, type):
+        for name, item in vars(value).items() if _is_users(value) else ():
+            if isinstance(item, _PLAIN) and not name.startswith("__"):
+                yield f".{name}", f".{name}", item
+    elif not isinstance(value, ModuleType | torch.Tensor | numpy.ndarray) and _is_users(kind):
         for name, item in _attributes(value).items():
             yield f".{name}", f".{name}", item
 
@@ -240,6 +244,8 @@ def _attributes(value: Any) -> dict[str, Any]:
 def _is_users(kind: type) -> bool:
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
+    if kind in (types.SimpleNamespace, argparse.Namespace):
+        return True
     if kind.__module__ == "builtins":
         return False
     return kind.__module__ == "__main__" or file is None or owner_of_file(file) == _USER
@@ -320,7 +326,10 @@ def _walk_all(code: list[Reached], waiting: list[Task]) -> Decided | None:
             waiting += _reading(code, fresh)
             if outcome.returned is not None and task.scope not in returned:
                 returned.add(task.scope)
-                waiting += _callers(code, task.scope, outcome.returned)
+                callers = list(_callers(code, task.scope, outcome.returned))
+                if not callers and task.scope is not code[0][0]:
+                    return Decided(outcome.returned, outcome.returned.line)
+                waiting += callers
     except Decided as found:
         return found
     except RecursionError:
@@ -330,14 +339,12 @@ def _walk_all(code: list[Reached], waiting: list[Task]) -> Decided | None:
 
 def _callers(code: list[Reached], scope: ast.AST, taint: Taint) -> Iterator[Task]:
     name = getattr(scope, "name", "")
-    called_as = {name, *(("__call__", "forward") if name in ("__call__", "forward") else ())}
-    anything = name in ("__call__", "forward")
     for number, (caller, names) in enumerate(code):
         calls: dict[ast.AST, Taint] = {}
         for node in source.own_nodes(caller):
             target = node.func if isinstance(node, ast.Call) else node
             last = getattr(target, "attr", getattr(target, "id", None))
-            if last in called_as or (anything and _runs(node, names, scope)):
+            if last == name or _runs(node, names, scope):
                 calls[node] = taint
         if calls and caller is not scope:
             is_node = _is_node(code, number)

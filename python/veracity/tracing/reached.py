@@ -73,6 +73,23 @@ def _called(called: Any, names: Names) -> Iterator[Reached]:
     found = _of_callable(called, first)
     if found is not None:
         yield found
+    elif isinstance(called, FunctionType):
+        yield from _in_lambda(called)
+
+
+def _in_lambda(function: FunctionType) -> Iterator[Reached]:
+    """Give the functions that a function without source of its own holds or names."""
+    held = [function.__globals__.get(name) for name in function.__code__.co_names]
+    for cell in function.__closure__ or ():
+        try:
+            held.append(cell.cell_contents)
+        except ValueError:  # not filled yet
+            continue
+    for one in held:
+        if callable(one) and one is not function:
+            found = _of_callable(one, NO_OBJECT)
+            if found is not None:
+                yield found
 
 
 def _property(node: ast.Attribute, names: Names) -> Iterator[Reached]:
