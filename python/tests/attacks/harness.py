@@ -96,6 +96,13 @@ def _compare(program: Program, folder: Path, expected: Episode) -> str:
     return first_difference(found, expected)
 
 
+def fairness(program: Program, backend: str) -> str:
+    """Return where two fresh instances differ in Python: chance, clocks, or a wrong attack."""
+    with _quiet():
+        twice = [episodes.in_python(program, backend) for _ in range(2)]
+    return first_difference(*twice)
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep the console for the table: programs print, and exporters warn."""
@@ -218,12 +225,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--isolated", action="store_true", help="a process for every case")
     parser.add_argument("--json", action="store_true", help="one line of JSON a case, no table")
     parser.add_argument("--tests", action="store_true", help="only the part that `make test` runs")
+    parser.add_argument("--fair", action="store_true", help="only run the code twice and compare")
     parser.add_argument("--verbose", action="store_true", help="say each case as it ends")
     asked = parser.parse_args(arguments)
     os.environ["VERACITY_PROGRESS"] = "0"
     import torch
 
     torch.set_num_threads(1)
+    if asked.fair:
+        return _fair(asked)
     outcomes = []
     for program, backend in _chosen(asked):
         outcomes.append((_isolated if asked.isolated else attack)(program, backend))
@@ -237,6 +247,13 @@ def main(arguments: list[str] | None = None) -> int:
     missed = len(alarms(outcomes)) > MAX_ALARMS * len(clean)
     broken = any(o.kind == BROKEN for o in outcomes)
     return 1 if false_proofs(outcomes) or missed or broken else 0
+
+
+def _fair(asked: argparse.Namespace) -> int:
+    for program, backend in _chosen(asked):
+        if problem := fairness(program, backend):
+            print(program.name, problem)
+    return 0
 
 
 def _chosen(asked: argparse.Namespace) -> list[tuple[Program, str]]:
