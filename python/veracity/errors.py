@@ -14,7 +14,7 @@ class Diagnostic:
 
     Attributes:
         code: Stable code, `VERnnnn`.
-        severity: `"warning"` or `"error"`.
+        severity: `"note"`, `"warning"` or `"error"`.
         message: A short phrase that stands on its own.
         location: `file:line:column (node/port)`, as far as it is known.
         hints: What to try next.

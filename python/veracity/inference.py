@@ -44,6 +44,7 @@ class InferenceManager:
         threads: int = 1,
         fuse: bool = False,
         require_proof: bool = False,
+        accept_conditional: bool = False,
         reorder: str | os.PathLike[str] | None = None,
     ) -> None:
         """Load a bundle.
@@ -55,7 +56,8 @@ class InferenceManager:
             device: `"auto"`, `"cpu"`, `"cuda"` or `"cuda:N"`.
             threads: Threads inside one operator. More than 1 rarely helps small models.
             fuse: Merge neighbouring ONNX nodes when that is shown to change no output.
-            require_proof: Refuse a bundle whose proof is missing, stale or not positive.
+            require_proof: Refuse a bundle whose proof is missing, stale, negative or conditional.
+            accept_conditional: With `require_proof`, take a verdict that rests on assumptions.
             reorder: A map that `veracity verify BUNDLE --robot ROBOT --write-map MAP` wrote. Inputs
                 are then taken and outputs given in the robot's order, and `element_names` of the
                 ports are in that order too; inputs of nodes in `value_dict` stay in the bundle's.
@@ -68,6 +70,7 @@ class InferenceManager:
             threads=threads,
             fuse=fuse,
             require_proof=require_proof,
+            accept_conditional=accept_conditional,
             reorder=None if reorder is None else Path(reorder),
             site_packages=site_packages(),
         )

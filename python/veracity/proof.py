@@ -17,13 +17,17 @@ from veracity import _native
 from veracity.errors import Diagnostic, refuse
 
 
+#: Verdicts of what is right on everything that was compared.
+HOLDS = ("proved", "conditional")
+
+
 @dataclass(frozen=True)
 class PortResult:
     """What is known about one port.
 
     Attributes:
         port: `node/port`.
-        verdict: `"proved"`, `"disproved"` or `"not_comparable"`.
+        verdict: `"proved"`, `"conditional"`, `"not_comparable"` or `"disproved"`.
         part: `"node"` for a node alone, `"rollout"` for the bundle over time.
         samples: How many samples, or ticks, were compared.
         max_abs: Largest absolute error over them; `None` when no values were compared.
@@ -64,6 +68,7 @@ class Coverage:
     proved: int
     disproved: int
     not_comparable: int
+    conditional: int = 0
 
 
 class ProofResult:
@@ -81,7 +86,10 @@ class ProofResult:
 
     @property
     def verdict(self) -> str:
-        """`"proved"`, `"disproved"` or `"not_comparable"`: the worst of all."""
+        """`"proved"`, `"conditional"`, `"not_comparable"` or `"disproved"`: the worst of all.
+
+        Conditional: everything that was compared is right, and `assumptions` are open.
+        """
         return str(self.data["verdict"])
 
     @property
@@ -110,8 +118,13 @@ class ProofResult:
         return None
 
     @cached_property
+    def assumptions(self) -> list[Diagnostic]:
+        """What the verdict rests on and comparing cannot settle; the hints say what would."""
+        return [_finding(found) for found in self.data.get("assumptions", ())]
+
+    @cached_property
     def findings(self) -> list[Diagnostic]:
-        """What tracing noticed while the values were recorded; warnings change no verdict."""
+        """What tracing noticed while the values were recorded, assumptions included."""
         return [_finding(found) for found in self.data.get("findings", ())]
 
     @property

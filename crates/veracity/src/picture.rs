@@ -86,7 +86,8 @@ fn unknown_kind(path: &Path) -> Diagnostic {
 /// says nothing.
 fn valid_proof(bundle: &Bundle) -> Option<Proof> {
     let standing = veracity_prove::standing(bundle).ok()?;
-    let is_valid = matches!(standing, Standing::Good | Standing::Negative(_));
+    let is_valid =
+        matches!(standing, Standing::Good | Standing::Conditional(_) | Standing::Negative(_));
     if is_valid { veracity_prove::of_bundle(bundle).ok() } else { None }
 }
 

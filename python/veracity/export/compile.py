@@ -36,17 +36,18 @@ from veracity.export.wiring import Wiring, wire
 from veracity.inference import site_packages
 from veracity.parity import ParityResult
 from veracity.progress import Progress
-from veracity.proof import ProofResult
+from veracity.proof import HOLDS, ProofResult
 from veracity.semantics import GraphConfigs
 from veracity.tracing.nodes import Node, Recording
 from veracity.transform import Pipeline, TransformResult
 
 
 class CompileResult(dict[str, bool]):
-    """For each node whether its model computes what was recorded.
+    """For each node whether its model computes what was recorded: right on everything compared.
 
     A node without model is `True`, as LEAPP has it, and one of the `diagnostics` says that it was
-    not checked.
+    not checked. A node whose verdict rests on assumptions is `True`, too: `verdict` and
+    `assumptions` tell it apart.
 
     Attributes:
         diagnostics: Everything that was found while recording, exporting and checking.
@@ -69,6 +70,16 @@ class CompileResult(dict[str, bool]):
         self.proof = proof
         self.drift = dict(drift or {})
         self.transforms = dict(transforms or {})
+
+    @property
+    def verdict(self) -> str | None:
+        """The verdict of the proof, `"proved"` or worse; `None` when nothing was recorded."""
+        return None if self.proof is None else self.proof.verdict
+
+    @property
+    def assumptions(self) -> list[Diagnostic]:
+        """What the verdict rests on; see `ProofResult.assumptions`."""
+        return [] if self.proof is None else self.proof.assumptions
 
 
 _NOTHING = Diagnostic(
@@ -117,14 +128,14 @@ class _Outcome:
         return describe.noticed(found, [node.name for node in self.recording.nodes])
 
     def failed(self) -> list[str]:
-        """Return the nodes whose model was not shown to be right."""
+        """Return the nodes whose model is not right on everything that was compared."""
         if self.proof is None:
             return []
         has_model = {one.node.name for one in self.made if one.exported is not None}
         return [
             name
             for name, verdict in self.proof.nodes.items()
-            if verdict != "proved" and name in has_model
+            if verdict not in HOLDS and name in has_model
         ]
 
     def off(self) -> list[str]:
@@ -273,8 +284,9 @@ def _check(outcome: _Outcome, asked: Asked, log: ExportLog, *, fresh_inputs: boo
         node = one.node
         if one.exported is None:
             prover.leave_out(one)
+            # Nobody asked for a model, so that nothing is amiss; the proof counts it as unknown.
             message = f"node {node.name!r} has no model: nothing was checked"
-            outcome.found.append(Diagnostic("VER1006", "warning", message, node.location, ()))
+            outcome.found.append(Diagnostic("VER1006", "note", message, node.location, ()))
             continue
         generated = node.name in outcome.wiring.generated
         program = None if generated else fresh.program_runner(one)
@@ -287,8 +299,6 @@ def _check(outcome: _Outcome, asked: Asked, log: ExportLog, *, fresh_inputs: boo
             )
         else:
             drawn = Fresh(note="not tried: compile_graph(fresh_inputs=False)")
-        if random:
-            drawn.unstable = drawn.unstable or fresh.drawn_once(node)
         drawn.wrong = None if generated else _wrong_while_recording(node, outcome)
         outcome.fresh[node.name] = drawn
         frozen = drawn.finding(node)
@@ -468,7 +478,9 @@ def _tell(outcome: _Outcome, log: ExportLog, *, strict: bool) -> None:
         for node in data["nodes"]:
             mark, word = ("FAIL", "failed") if node["node"] in failed else ("PASS", "passed")
             count = node["samples"] + node["fresh"]
-            log.note(f"[{mark}] {node['node']} {word} validation ({count} examples)")
+            under = len(node.get("assumptions", ()))
+            rest = f", under {_counted(under, 'assumption')}" if under else ""
+            log.note(f"[{mark}] {node['node']} {word} validation ({count} examples){rest}")
     for line in _statistics(outcome):
         log.note(line)
     errors = any(one.severity == "error" for one in outcome.found)
@@ -518,6 +530,9 @@ def _summary(outcome: _Outcome, log: ExportLog) -> str:
         parts.append("not validated")
     # What failed in a node, sample by sample, is one fact about a model, and is counted above.
     told = [one for one in outcome.told_by_proof if one.location]
+    under = [] if outcome.proof is None else outcome.proof.assumptions
+    if outcome.proof is not None and outcome.proof.verdict == "conditional":
+        parts.append(f"conditional on {_counted(len(under), 'assumption')}")
     severities = [one.severity for one in outcome.found if one not in told]
     counts = {name: severities.count(name) for name in ("error", "warning")}
     parts += [_counted(count, name) for name, count in counts.items() if count]

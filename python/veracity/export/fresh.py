@@ -51,9 +51,6 @@ MAX_CONSTANT_BYTES = 256 << 20
 NUDGE = 1e-6
 
 
-_DRAWN = (
-    "the code draws random numbers, and the model holds those of the one pass that was recorded"
-)
 _CHANGING = "the code run again on the same inputs gives other values"
 
 
@@ -135,15 +132,6 @@ def draw(
     if program is None:
         return Fresh(note="not tried: the recorded program cannot be run")
     return _Drawing(node, seed, bounds, exact, program).draw()
-
-
-def drawn_once(node: Node) -> str | None:
-    """Return why nothing is known of a node that draws random numbers.
-
-    Passes that agree all the same show that what was drawn does not matter, and a program that
-    draws is found when it is run twice.
-    """
-    return _DRAWN if node.passes == 1 else None
 
 
 def pass_through(node: Node, seed: int) -> Fresh:

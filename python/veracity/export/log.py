@@ -20,7 +20,7 @@ FILE_NAME = "log.txt"
 _LOGGER = logging.getLogger("veracity.export")
 # Once and for all: a changed level makes logging forget what it knows about every logger.
 _LOGGER.setLevel(logging.DEBUG)
-_LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_LEVELS = {"note": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
 class ExportLog:

@@ -300,6 +300,9 @@ def _of_rollout(rollout: dict[str, Any]) -> list[Diagnostic]:
     verdict, reasons = rollout.get("verdict"), rollout.get("reasons", ())
     if verdict in (None, "proved"):
         return []
+    if verdict == "conditional":
+        # What it rests on in the nodes, tracing has told.
+        reasons = [reason for reason in reasons if reason["code"] == "VER1117"]
     if verdict == "not_comparable":
         text = "; ".join(dict.fromkeys(reason["message"] for reason in reasons))
         message = f"the bundle was not run over time: {text}"

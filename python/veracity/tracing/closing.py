@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from veracity.errors import Diagnostic, error_from_diagnostics
-from veracity.tracing import chance, findings, passes, source
+from veracity.tracing import carry, chance, findings, passes, source
 from veracity.tracing.node import Pass, TracedNode
 from veracity.tracing.nodes import Sample
 
@@ -39,10 +39,15 @@ class Closing:
         if not node.finished:
             node.draws = chance.state() != running.chance
             self._finish_first(node, closed, export_with, backend_params)
+            carry.first_pass(node, running)
         elif running.light:
             self._session.recorder.drop_slice(closed["slice"])
+            carry.light_pass(self._session, node)
+            passes.check_unobserved(self._session, node, running)
         else:
             passes.compare(self._session, node, running, closed)
+        if node.completed >= self._session.options.max_cached_io:
+            carry.let_go(self._session, node)
         self._keep_sample(node, running)
         node.completed += 1
 
@@ -53,7 +58,7 @@ class Closing:
         export_with: str | None,
         backend_params: dict[str, Any],
     ) -> None:
-        node.slice_number = closed["slice"]
+        node.slice_number = node.first_slice = closed["slice"]
         program = passes.slice_of(self._session, node)
         node.constant_versions = passes.versions_of(program)
         node.watched = passes.watched(program)
@@ -88,7 +93,9 @@ class Closing:
 
     def _keep_sample(self, node: TracedNode, running: Pass) -> None:
         number = node.number
-        if len(node.samples) < self._session.options.max_cached_io and not running.light:
+        if len(node.samples) < self._session.options.max_cached_io and self._is_whole(
+            node, running
+        ):
             node.samples.append(Sample(running.inputs, running.outputs, running.tick))
         # The next consumer of an unchanged output shares the sample.
         self._session.published = {
@@ -97,6 +104,12 @@ class Closing:
         for name, mark in node.result_marks().items():
             if name in running.outputs and len(node.samples) <= self._session.options.max_cached_io:
                 self._session.published[number, node.completed, mark.number] = running.outputs[name]
+
+    @staticmethod
+    def _is_whole(node: TracedNode, running: Pass) -> bool:
+        """Say whether every value of a pass is known."""
+        outputs = node.result_marks().keys() <= running.outputs.keys()
+        return outputs and (node.used | node.states.keys()) <= running.inputs.keys()
 
     def _tell_faults(self, location: str) -> None:
         for code, message, place in self._session.recorder.take_faults():

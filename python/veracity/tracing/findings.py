@@ -170,6 +170,110 @@ def left_behind(node: str, location: str) -> Diagnostic:
     )
 
 
+def found_state(node: str, name: str, location: str) -> Diagnostic:
+    """Return the note about a state that was found without being declared."""
+    message = f"`{node}` reads what its last pass left behind: `{name}` is a state, and fed back"
+    return Diagnostic("VER0929", "note", message, location, (), node)
+
+
+def lost_state(node: str, why: str, location: str) -> Diagnostic:
+    """Return the finding for memory that is carried over and cannot be made a state."""
+    reason, hint = _LOST[why]
+    make = _warning if why == "not filled" else _error
+    message = f"`{node}` reads here what an earlier pass left behind, and {reason}"
+    return make("VER0930", node, message, location, hint)
+
+
+_DECLARE = "declare it with `state_tensors` and `update_state`, or mark it with `input_tensors`"
+_LOST = {
+    "filled": (
+        "its first pass filled it from an input: an export begins from a fixed value",
+        "begin from a constant, such as `torch.zeros(...)`, before the first pass",
+    ),
+    "once": ("the call that made it was not made on the next pass", _DECLARE),
+    "outside": (
+        "it was computed outside of the node",
+        "compute it inside of the node, or mark it with `input_tensors`",
+    ),
+    "scattered": ("it reads several parts of one memory", _DECLARE),
+    "not filled": (
+        "some of its places still hold their first value",
+        "record more passes: as many as the history is long, and two more",
+    ),
+}
+
+
+def changed_outside(node: str, location: str, what: str) -> Diagnostic:
+    """Return the finding for a state that something else changed between two passes."""
+    return _error(
+        "VER0912",
+        node,
+        f"{what} of `{node}` was changed between two passes, outside of the node",
+        location,
+        "mark it with `input_tensors`",
+    )
+
+
+def recording_changes(node: str, location: str, number: int) -> Diagnostic:
+    """Return the finding for a pass that, left alone, computes something else."""
+    return _error(
+        "VER0931",
+        node,
+        f"pass {number} of `{node}` ran without being recorded and gave other values than what "
+        "was recorded gives for its inputs",
+        location,
+        "something that is no input changes from pass to pass, or the code takes another way "
+        "while it is recorded: keep it in tensors, and declare states",
+    )
+
+
+def changing_number(node: str, location: str) -> Diagnostic:
+    """Return the finding for a Python value that changes and made no difference so far."""
+    return _warning(
+        "VER0912",
+        node,
+        f"a Python value changes from pass to pass and is baked into `{node}` as a constant; it "
+        "made no difference on the passes that were recorded",
+        location,
+        "make it a tensor, as an input or as a state",
+    )
+
+
+def other_way(node: str, location: str, number: int) -> Diagnostic:
+    """Return the finding for a pass that took another way and gave the same values."""
+    return _warning(
+        "VER0918",
+        node,
+        f"pass {number} of `{node}` takes another way than its first pass; it made no difference "
+        "to the values that were recorded",
+        location,
+        "one node has one program: use `torch.where`, or give each branch a node of its own",
+    )
+
+
+def one_pass(node: str, location: str) -> Diagnostic:
+    """Return the finding for a node that was recorded once."""
+    return _warning(
+        "VER0927",
+        node,
+        f"`{node}` was recorded once: what changes from pass to pass cannot be told from a constant",
+        location,
+        "record three passes or more",
+    )
+
+
+def never_left_alone(node: str, location: str) -> Diagnostic:
+    """Return the finding for a node of which every pass was recorded."""
+    return _warning(
+        "VER0928",
+        node,
+        f"every pass of `{node}` was recorded: it was not shown that the code computes the same "
+        "when nobody records it",
+        location,
+        "record three passes or more",
+    )
+
+
 def pass_differs(node: str, location: str, number: int) -> Diagnostic:
     """Return the finding for a pass that computes something else."""
     return _error(

@@ -60,6 +60,8 @@ class Inputs:
         if isinstance(leaf, torch.Tensor):
             return self.mark_input(node, running, name, leaf, entry, location)
         if isinstance(leaf, numpy.ndarray) or arrays.is_traced(leaf):
+            if running.light:
+                return self._mark_plain_array(node, running, name, leaf, entry, location)
             self._session.arrays_are_out = True
             array = arrays.forwards(leaf if arrays.is_traced(leaf) else arrays.trace_array(leaf))
             tensor = arrays.tensor_of(array)
@@ -69,6 +71,16 @@ class Inputs:
         # Parameters of a function are what they are; a number among marked inputs is not.
         self._keep_opaque(node, name, leaf, location, told=not entry.parameter)
         return leaf
+
+    def _mark_plain_array(
+        self, node: TracedNode, running: Pass, name: str, leaf: Any, entry: Entry, location: str
+    ) -> Any:
+        """On a pass that is not recorded the code gets arrays as they are."""
+        array = arrays.plain(leaf) if arrays.is_traced(leaf) else leaf
+        tensor = arrays.tensor_of(arrays.forwards(arrays.trace_array(array)))
+        self._session.recorder.share(tensor)
+        marked = self.mark_input(node, running, name, tensor, entry, location)
+        return array if marked is tensor else marked.numpy()
 
     def _keep_opaque(
         self, node: TracedNode, name: str, value: Any, location: str, *, told: bool

@@ -7,6 +7,7 @@ tensor that nobody holds any more has no name.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import itertools
 import sys
@@ -27,6 +28,8 @@ Wanted = Callable[[Any], bool]
 
 def name_of(tensor: torch.Tensor) -> str | None:
     """Return what the running code calls the memory that a tensor shows, such as `self.gain`."""
+    if tensor.layout != torch.strided:
+        return None
     storage = tensor.untyped_storage()._cdata
 
     def wanted(value: Any) -> bool:
@@ -37,6 +40,11 @@ def name_of(tensor: torch.Tensor) -> str | None:
             and value.untyped_storage()._cdata == storage
         )
 
+    return find(wanted)
+
+
+def find(wanted: Wanted) -> str | None:
+    """Return what the running code calls the first value that is wanted."""
     # Any: what the user's objects do when they are looked at is up to them.
     with contextlib.suppress(Exception):
         frames = list(itertools.islice(_user_frames(), MOST_FRAMES))
@@ -77,8 +85,8 @@ def _entries(value: Any) -> Iterator[tuple[str, Any]]:
     if kind is dict:
         for key, item in itertools.islice(value.items(), MOST_ENTRIES):
             yield f"[{key!r}]", item
-    elif kind in (list, tuple):
-        for index, item in enumerate(value[:MOST_ENTRIES]):
+    elif kind in (list, tuple, collections.deque):
+        for index, item in enumerate(itertools.islice(value, MOST_ENTRIES)):
             yield f"[{index}]", item
     elif issubclass(kind, torch.nn.Module):
         yield from _of_module(value)

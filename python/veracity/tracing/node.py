@@ -123,6 +123,12 @@ class TracedNode:
         replay_inputs: Names of its inputs.
         again: How to run its code again: an `Again`, or what watches for one on the first pass.
         draws: Whether Python or NumPy drew random numbers during its first pass.
+        first_slice: Slice of the first pass as it was recorded, without states that were found.
+        first_held: The first pass on the tape, while later ones are compared with it.
+        last_held: The last pass on the tape, if it was recorded in full.
+        carried: States that were found; see `carry.py`.
+        rested: Passes that were not recorded.
+        unobserved: Passes that ran without being recorded and gave what the program gives.
     """
 
     number: int
@@ -149,6 +155,12 @@ class TracedNode:
     replay_inputs: list[str] = field(default_factory=list)
     again: Any = None
     draws: bool = False
+    first_slice: int | None = None
+    first_held: int | None = None
+    last_held: int | None = None
+    carried: list[Any] = field(default_factory=list)
+    unobserved: int = 0
+    rested: int = 0
 
     @property
     def finished(self) -> bool:

@@ -1,8 +1,8 @@
 """Later passes of a node against its first: what the first recorded must explain them all.
 
-The first program is replayed on the inputs of the later pass. When that gives the later outputs,
-whatever else differs does not matter. When it does not, the two programs are compared to find the
-line.
+The program is replayed on the inputs and states of the later pass. When that does not give the
+later outputs, the two programs are compared to find the line. When it does, and the programs differ
+all the same, that is told as a doubt: it made no difference to these values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity.errors import Diagnostic, VeracityError
-from veracity.tracing import findings, names
+from veracity.tracing import agreement, carry, findings, names
 from veracity.tracing.node import DTYPE_NAMES, Pass, TracedNode
 from veracity.tracing.slice import Ref, Slice
 
@@ -25,8 +25,10 @@ def compare(session: Session, node: TracedNode, running: Pass, closed: dict[str,
     """Compare a pass that was just closed with the first; tell what differs."""
     later = closed["slice"]
     try:
-        agrees = _replays(session, node, running)
-        if not agrees:
+        carry.later_pass(session, node, running)
+        if _agrees(session, node, running):
+            _tell_changes(session, node, later)
+        else:
             node.watched = []  # it is told
             _explain(session, node, later, closed["escapes"])
     finally:
@@ -34,21 +36,63 @@ def compare(session: Session, node: TracedNode, running: Pass, closed: dict[str,
     node.compared += 1
 
 
-def _replays(session: Session, node: TracedNode, running: Pass) -> bool:
+def check_unobserved(session: Session, node: TracedNode, running: Pass) -> None:
+    """Compare a pass that ran without being recorded with what the program gives for it."""
+    if not running.sampled or not carry.begin_light(node, running):
+        return
+    if _agrees(session, node, running):
+        node.unobserved += 1
+    else:
+        number = node.completed + 1
+        session.tell(findings.recording_changes(node.name, node.location, number))
+
+
+def _agrees(session: Session, node: TracedNode, running: Pass) -> bool:
+    """Say whether the program gives what a pass gave; what its states become is kept."""
+    recorded = dict(running.outputs)
+    results = carry.advance(session, node, running)
+    if results is None:
+        return node.replay is None
+    return all(
+        agreement.same_value(value, recorded[name])
+        for name, value in results.items()
+        if name in recorded
+    )
+
+
+def replay(
+    session: Session, node: TracedNode, inputs: dict[str, torch.Tensor]
+) -> dict[str, torch.Tensor] | None:
+    """Run the program on inputs; `None` when it cannot be built, or does not run."""
     module = _replay_module(session, node)
     if module is None:
-        return True
-    inputs = [running.inputs[name] for name in node.replay_inputs]
+        return None
+    given = [inputs[name] for name in node.replay_inputs]
     try:
         with torch.no_grad():
-            results = module(*inputs)
-    except Exception as error:  # any: the first program may not even fit the later inputs
+            results = module(*given)
+    except Exception as error:  # any: the program may not even fit the later inputs
         session.log.detail(f"`{node.name}`: the first program stops on a later pass: {error}")
-        return False
+        return None
     if isinstance(results, torch.Tensor):
         results = (results,)
-    wanted = [running.outputs[name] for name in node.result_marks()]
-    return all(_same(got, want) for got, want in zip(results, wanted, strict=True))
+    return dict(zip(node.result_marks(), results, strict=True))
+
+
+def _tell_changes(session: Session, node: TracedNode, later: int) -> None:
+    """Tell about differences that changed nothing this time: they need not stay without effect."""
+    assert node.first_slice is not None
+    known = {_about(one) for one in session.diagnostics}
+    for what, location, _, _ in session.recorder.differences(node.first_slice, later):
+        if what == "constant":
+            continue
+        if what == "literals":
+            found = findings.changing_number(node.name, location)
+        else:
+            found = findings.other_way(node.name, location or node.location, node.completed + 1)
+        if _about(found) not in known:
+            session.tell(found)
+        return
 
 
 def _replay_module(session: Session, node: TracedNode) -> torch.fx.GraphModule | None:
@@ -121,14 +165,6 @@ def changed_constants(node: TracedNode, program: Slice) -> list[Diagnostic]:
     return [findings.changed_constant(node.name, location) for location in sorted(places)]
 
 
-def _same(got: torch.Tensor, want: torch.Tensor) -> bool:
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return False
-    if not got.dtype.is_floating_point:
-        return torch.equal(got, want)
-    return torch.allclose(got, want, rtol=1e-4, atol=1e-6, equal_nan=True)
-
-
 def _explain(
     session: Session, node: TracedNode, later: int, escapes: list[tuple[str, str, int]]
 ) -> None:
@@ -154,16 +190,16 @@ def _about(found: Diagnostic) -> tuple[str, str, str, str | None]:
 
 
 def _changed_constants(session: Session, node: TracedNode, later: int) -> list[Diagnostic]:
-    assert node.slice_number is not None
+    assert node.first_slice is not None
     ports = [mark.number for mark in node.result_marks().values()]
-    first_slice = slice_of(session, node)
+    first_slice = session.recorder.slice(node.first_slice, node.input_names(), ports)
     later_slice = session.recorder.slice(later, node.input_names(), ports)
     found: list[Diagnostic] = []
-    for what, location, first, other in session.recorder.differences(node.slice_number, later):
+    for what, location, first, other in session.recorder.differences(node.first_slice, later):
         if what != "constant":
             continue
         left, right = first_slice.constants[first].tensor, later_slice.constants[other].tensor
-        if not _same(left, right):
+        if not agreement.same_value(left, right):
             found.append(findings.missed_input(node.name, location, _described(right)))
     return found
 
@@ -177,9 +213,9 @@ def _described(tensor: torch.Tensor) -> str:
 
 
 def _changed_program(session: Session, node: TracedNode, later: int) -> list[Diagnostic]:
-    assert node.slice_number is not None
+    assert node.first_slice is not None
     number = node.completed + 1
-    for what, location, _, _ in session.recorder.differences(node.slice_number, later):
+    for what, location, _, _ in session.recorder.differences(node.first_slice, later):
         if what == "literals":
             return [findings.missed_input(node.name, location, "a Python value")]
         if what != "constant":
@@ -212,7 +248,8 @@ def leftovers(session: Session, node: TracedNode) -> list[Diagnostic]:
     except (VeracityError, RuntimeError) as error:
         session.log.detail(f"`{node.name}` cannot be run again: {error}")
         return []
-    if all(_same(got, want) for got, want in zip(after, left, strict=False)):
+    same = zip(after, left, strict=False)
+    if all(agreement.same_value(got, want) for got, want in same):
         return []
     return [
         findings.left_behind(node.name, location)

@@ -32,6 +32,7 @@ def recording_of(session: Session) -> Recording:
         found += passes.leftovers(session, node)
         if node.draws and not node.compared:
             found.append(findings.plain_draws(node.name, node.location))
+        found += _missing_passes(session, node)
     return Recording(
         name=session.options.name,
         folder=session.options.folder,
@@ -41,6 +42,17 @@ def recording_of(session: Session) -> Recording:
         verbose=session.options.verbose,
         dry_run=session.options.dry_run,
     )
+
+
+def _missing_passes(session: Session, node: TracedNode) -> list[Diagnostic]:
+    """Return what is not known of a node that was not run often enough."""
+    if node.name in session.options.non_traced:
+        return []
+    if node.completed == 1:
+        return [findings.one_pass(node.name, node.location)]
+    if not node.unobserved and not isinstance(node.again, Again):
+        return [findings.never_left_alone(node.name, node.location)]
+    return []
 
 
 def _refuse_unfinished(session: Session) -> None:

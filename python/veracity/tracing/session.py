@@ -25,6 +25,10 @@ from veracity.tracing.patches import PatchSet
 from veracity.tracing.states import States
 from veracity.tracing.surroundings import Surroundings
 
+#: Passes that are recorded in a row before one is left alone, to be compared with the program.
+OBSERVED_FIRST = 2
+#: Passes that are left alone to find one that can be compared.
+MOST_RESTS = 2
 #: Passes that are recorded in full, at least, before a node is only followed by its marks.
 MIN_COMPARED = 3
 
@@ -160,6 +164,7 @@ class Session:
         node.last_seen = self._clock
         light = not self._arm(node)
         sampled = node.completed < self.options.max_cached_io
+        node.rested += light
         execution = self.recorder.open(node.number, light)
         begun = None if node.finished else chance.state()
         return Pass(execution, light, sampled or not light, self._tick(node), chance=begun)
@@ -183,6 +188,9 @@ class Session:
         wanted = passes.constants_written(node) or wanted
         if self.recorder.has_open():
             return self.recording
+        if self._wants_rest(node) and len(self._threads_seen) < 2:
+            self.recording = False
+            return False
         if wanted and not self.recording:
             self.surroundings.remember_everything()
             self.recorder.resume()
@@ -190,6 +198,11 @@ class Session:
         elif not wanted and self.recording and self._may_rest():
             self.recording = False
         return self.recording
+
+    @staticmethod
+    def _wants_rest(node: TracedNode) -> bool:
+        """Say whether a pass must be left alone: recording may change what is computed."""
+        return node.completed >= OBSERVED_FIRST and node.rested < MOST_RESTS and not node.unobserved
 
     def _wants_comparison(self, node: TracedNode) -> bool:
         return node.completed < max(MIN_COMPARED, self.options.max_cached_io)

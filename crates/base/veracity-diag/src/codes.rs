@@ -20,6 +20,11 @@ impl Code {
         TABLE.iter().find(|(code, _)| *code == self).map_or("unknown code", |(_, title)| title)
     }
 
+    /// The number alone.
+    pub(crate) fn number(self) -> u16 {
+        self.0
+    }
+
     /// Every code with its title, by number.
     pub fn all() -> &'static [(Code, &'static str)] {
         TABLE
@@ -191,6 +196,11 @@ codes! {
     924 RECORDER_FAULT "the recorder could not follow an operation";
     925 PATCH_INVALID "a function patch cannot be applied";
     926 DELAY_UNKNOWN "an edge is older than the passes that were recorded";
+    927 ONE_PASS "a node was recorded once";
+    928 NEVER_UNOBSERVED "every pass of a node was recorded";
+    929 STATE_FOUND "a node carries a state that was not declared";
+    930 STATE_LOST "a node reads what an earlier pass left behind, and it cannot be made a state";
+    931 RECORDING_CHANGES "a pass that was not recorded gave other values than the recorded program";
 
     1001 EXPORT_REFUSED "the exporter refused a node";
     1002 EXPORT_OPTION_UNKNOWN "an exporter option is not known";
@@ -216,6 +226,14 @@ codes! {
     1114 BASELINE_WORSE "something is worse than in the baseline";
     1115 RECORDED_WRONG "while recording, the code did what its export cannot do";
     1116 DEVICE_ROUNDS "a model differs because another device recorded it";
+    1117 START_UNCHECKED "a roll-out begins later than the bundle does";
+    1118 RUNNER_UNPROVED "a model was proved by another engine than the one that will run it";
+    1119 PROOF_ELSEWHERE "the proof is about another way of running the bundle";
+    1120 PROOF_INCONSISTENT "the proof contradicts itself or its bundle";
+    1121 PROOF_TOO_WIDE "the proof was judged by a wider tolerance than is allowed";
+    1122 PROOF_CONDITIONAL "the proof rests on assumptions that nobody has settled";
+    1123 RECORDED_OTHERWISE "ports or settings of the bundle are not those that were recorded";
+    1124 OUTPUTS_MISSING "the bundle has no outputs";
 
     1201 REPRO_FOLDER_TAKEN "the folder for a repro holds something else";
     1202 REPRO_UNREADABLE "a folder is not a repro that this version can read";

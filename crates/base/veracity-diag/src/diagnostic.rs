@@ -11,6 +11,8 @@ use crate::{Code, Place};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
+    /// Worth knowing; nothing is wrong or in doubt.
+    Note,
     /// Probably unintended; the work went on.
     Warning,
     /// The work could not go on, or its result would be wrong.
@@ -20,6 +22,7 @@ pub enum Severity {
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Note => "note",
             Self::Warning => "warning",
             Self::Error => "error",
         })
@@ -53,6 +56,11 @@ impl Diagnostic {
     /// A finding that does not stop the work.
     pub fn warning(code: Code, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Warning, message)
+    }
+
+    /// A finding that is only worth knowing.
+    pub fn note(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Note, message)
     }
 
     fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {

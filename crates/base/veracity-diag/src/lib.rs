@@ -5,6 +5,7 @@
 //! on returns a [`Refusal`], which holds one or more of them. Showing a diagnostic is the business
 //! of the fronts; this crate never prints.
 
+mod assumptions;
 pub mod codes;
 mod diagnostic;
 mod nearest;

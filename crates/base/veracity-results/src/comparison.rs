@@ -10,12 +10,31 @@ use crate::{Measurement, Tolerance};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Every element was checked and is within tolerance.
+    /// Every element was checked and is within tolerance, and nothing is left open.
     Proved,
+    /// Everything that was compared is right, under assumptions that comparing cannot settle.
+    Conditional,
     /// Something could not be compared. Never counted as proved.
     NotComparable,
     /// A checked element is outside of the tolerance.
     Disproved,
+}
+
+impl Verdict {
+    /// Whether everything that was compared is right: proved, with assumptions or without.
+    pub fn holds(self) -> bool {
+        self <= Self::Conditional
+    }
+
+    /// The verdict as people read it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Proved => "proved",
+            Self::Conditional => "conditional",
+            Self::NotComparable => "not comparable",
+            Self::Disproved => "disproved",
+        }
+    }
 }
 
 /// The answer for one named tensor.
@@ -41,10 +60,39 @@ pub struct ComparisonRow {
 pub struct Coverage {
     /// Tensors within tolerance.
     pub proved: usize,
+    /// Tensors within tolerance whose verdict rests on assumptions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub conditional: usize,
     /// Tensors outside of it.
     pub disproved: usize,
     /// Tensors that could not be compared.
     pub not_comparable: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl Coverage {
+    /// Counts verdicts.
+    pub fn of(verdicts: impl IntoIterator<Item = Verdict>) -> Self {
+        let mut coverage = Self::default();
+        for verdict in verdicts {
+            match verdict {
+                Verdict::Proved => coverage.proved += 1,
+                Verdict::Conditional => coverage.conditional += 1,
+                Verdict::NotComparable => coverage.not_comparable += 1,
+                Verdict::Disproved => coverage.disproved += 1,
+            }
+        }
+        coverage
+    }
+
+    /// How many there are.
+    pub fn all(&self) -> usize {
+        self.proved + self.conditional + self.disproved + self.not_comparable
+    }
 }
 
 /// Many named tensors compared.
@@ -69,12 +117,7 @@ impl Comparison {
                 .then_with(|| error(right).total_cmp(&error(left)))
                 .then_with(|| left.name.cmp(&right.name))
         });
-        let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-        let coverage = Coverage {
-            proved: count(Verdict::Proved),
-            disproved: count(Verdict::Disproved),
-            not_comparable: count(Verdict::NotComparable),
-        };
+        let coverage = Coverage::of(rows.iter().map(|row| row.verdict));
         let verdict = rows.iter().map(|row| row.verdict).max().unwrap_or(Verdict::NotComparable);
         Self { schema_version: crate::SCHEMA_VERSION.to_owned(), verdict, coverage, rows }
     }

@@ -12,14 +12,25 @@ impl Proof {
         self.findings.iter().filter(|found| found.severity == Severity::Warning).count()
     }
 
+    /// How many of the findings are warnings that no verdict rests on.
+    pub fn other_warnings(&self) -> usize {
+        let is_other = |found: &&Diagnostic| {
+            found.severity == Severity::Warning && !self.assumptions.contains(found)
+        };
+        self.findings.iter().filter(is_other).count()
+    }
+
     /// The findings about one node.
     pub fn findings_of<'p>(&'p self, node: &'p str) -> impl Iterator<Item = &'p Diagnostic> {
         self.findings.iter().filter(move |found| found.place.node.as_deref() == Some(node))
     }
 
-    /// The findings that no node gives as the reason for its verdict, the worst first.
+    /// The findings that no node gives as the reason for its verdict, the worst first. Assumptions
+    /// are told as such.
     pub fn untold_findings(&self) -> Vec<&Diagnostic> {
-        let told = |found: &Diagnostic| self.nodes.iter().any(|node| node.tells(found));
+        let told = |found: &Diagnostic| {
+            self.assumptions.contains(found) || self.nodes.iter().any(|node| node.tells(found))
+        };
         let mut untold: Vec<&Diagnostic> =
             self.findings.iter().filter(|found| !told(found)).collect();
         untold.sort_by_key(|found| Reverse(found.severity));
@@ -66,6 +77,7 @@ mod tests {
             fresh: 0,
             ports: Vec::new(),
             reasons: vec![Diagnostic::error(codes::RECORDED_WRONG, reason)],
+            assumptions: Vec::new(),
             fresh_note: None,
         }
     }

@@ -8,7 +8,7 @@ use veracity_diag::Diagnostic;
 use crate::{Coverage, ErrorOverTime, Measurement, Pipeline, Tolerance, Verdict};
 
 /// Version of the JSON of a [`Proof`]. The major part changes when old readers break.
-pub const PROOF_SCHEMA_VERSION: &str = "1.0";
+pub const PROOF_SCHEMA_VERSION: &str = "1.1";
 
 /// The whole answer about one bundle: `proof.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,8 +39,11 @@ pub struct Proof {
     /// The bundle as it is shown; absent in proofs of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<Pipeline>,
+    /// Every open assumption, once: those of the nodes and of the roll-out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumptions: Vec<Diagnostic>,
     /// What tracing noticed while the values were recorded. Its errors stand against their nodes,
-    /// too; warnings change no verdict.
+    /// and some of its warnings are assumptions of theirs; notes change no verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Diagnostic>,
     /// What to look at next, chosen by what was seen.
@@ -195,6 +198,10 @@ pub struct NodeProof {
     /// What concerns the node as a whole: why it was not run, how many outputs it has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Diagnostic>,
+    /// What the verdict rests on and comparing cannot settle: a sentence, its line, and as hints
+    /// what would settle it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumptions: Vec<Diagnostic>,
     /// Why there are no fresh inputs, or fewer than were wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_note: Option<String>,

@@ -72,10 +72,17 @@ impl RolloutProof {
         let rows = self.ports.iter().map(row).collect();
         match self.verdict {
             None => rows,
+            // Assumptions of the nodes are told with the nodes.
+            Some(Verdict::Conditional) if self.assumptions().next().is_none() => rows,
             Some(verdict) => {
                 with_whole(rows, ProofRow { name: ROLLOUT, verdict, part: Part::Rollout(self) })
             }
         }
+    }
+
+    /// What the roll-out itself leaves open.
+    pub fn assumptions(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.reasons.iter().filter(|reason| reason.is_assumption())
     }
 
     fn row<'p>(&'p self, port: &'p RolloutPort) -> ProofRow<'p> {
@@ -112,10 +119,22 @@ impl<'p> ProofRow<'p> {
         }
     }
 
+    /// What its verdict rests on.
+    pub fn assumptions(&self) -> Vec<&'p Diagnostic> {
+        match self.part {
+            Part::Port(node, _) | Part::Node(node) => node.assumptions.iter().collect(),
+            Part::Rollout(rollout) | Part::RolloutPort(rollout, _) => {
+                rollout.assumptions().collect()
+            }
+        }
+    }
+
     /// Why it is not proved, in the order in which it was found; empty when it is.
     pub fn reasons(&self) -> Vec<&'p Diagnostic> {
-        if self.verdict == Verdict::Proved {
-            return Vec::new();
+        match self.verdict {
+            Verdict::Proved => return Vec::new(),
+            Verdict::Conditional => return self.assumptions(),
+            Verdict::NotComparable | Verdict::Disproved => {}
         }
         match self.part {
             Part::Port(node, port) => {

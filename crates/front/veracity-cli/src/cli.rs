@@ -36,7 +36,8 @@ Exit codes:
   0  everything that was asked for holds, or was done
   1  disproved: a bundle is refused, or values lie outside of the tolerance
   2  could not run: wrong arguments, missing files, an engine that is not there
-  3  inconclusive: nothing is wrong, but something could not be compared
+  3  inconclusive: nothing is wrong, but something could not be compared, or is
+     right only under assumptions
 
 Examples:
   veracity inspect policy/
@@ -180,9 +181,12 @@ pub(crate) struct RunArgs {
     /// Merge neighbouring ONNX nodes into one session, if that is shown to change nothing
     #[arg(long)]
     pub(crate) fuse: bool,
-    /// Refuse a bundle whose proof is missing, stale or negative
+    /// Refuse a bundle whose proof is missing, stale, negative or conditional
     #[arg(long)]
     pub(crate) require_proof: bool,
+    /// With `--require-proof`, take a verdict that rests on assumptions
+    #[arg(long, requires = "require_proof")]
+    pub(crate) accept_conditional: bool,
     /// Take inputs and give outputs in a robot's order: a map of `veracity verify --write-map`
     #[arg(long, value_name = "FILE")]
     pub(crate) map: Option<PathBuf>,

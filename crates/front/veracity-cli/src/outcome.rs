@@ -21,7 +21,7 @@ impl From<Verdict> for Outcome {
         match verdict {
             Verdict::Proved => Self::Proved,
             Verdict::Disproved => Self::Disproved,
-            Verdict::NotComparable => Self::Inconclusive,
+            Verdict::Conditional | Verdict::NotComparable => Self::Inconclusive,
         }
     }
 }

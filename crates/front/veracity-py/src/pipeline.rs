@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString};
+use veracity::proof::Demand;
 use veracity::spec::ReorderMap;
 use veracity::tensor::{DType, Tensor};
 use veracity::{
@@ -52,7 +53,7 @@ impl Pipeline {
         clippy::fn_params_excessive_bools,
         reason = "Python names them"
     )]
-    #[pyo3(signature = (path, *, engine, device, threads, fuse, require_proof, reorder, site_packages))]
+    #[pyo3(signature = (path, *, engine, device, threads, fuse, require_proof, accept_conditional, reorder, site_packages))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -61,6 +62,7 @@ impl Pipeline {
         threads: usize,
         fuse: bool,
         require_proof: bool,
+        accept_conditional: bool,
         reorder: Option<PathBuf>,
         site_packages: Vec<PathBuf>,
     ) -> PyResult<Self> {
@@ -72,7 +74,7 @@ impl Pipeline {
         let load = || -> veracity::Result<(Bundle, Runner)> {
             let bundle = Bundle::open(&path)?;
             if require_proof {
-                veracity::proof::require(&bundle)?;
+                veracity::proof::require(&bundle, &Demand { accept_conditional })?;
             }
             let engines = PythonEngines::for_running(choice, search);
             let runner = Runner::load(&bundle, &engines, &options)?;

@@ -281,6 +281,7 @@ fn samples_for_rollout(bundle: &Bundle) -> veracity::Result<Samples> {
 fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Proved => "proved",
+        Verdict::Conditional => "conditional",
         Verdict::Disproved => "disproved",
         Verdict::NotComparable => "not_comparable",
     }

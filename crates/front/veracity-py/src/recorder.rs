@@ -5,6 +5,7 @@
 
 mod arguments;
 mod call;
+mod carrying;
 mod constants;
 mod operations;
 mod plain_arrays;
@@ -26,6 +27,7 @@ use veracity::trace::{
 
 use self::arguments::TensorTypes;
 use self::call::Payload;
+pub(crate) use self::carrying::CarriedState;
 use self::constants::Constants;
 pub(crate) use self::operations::Operation;
 use self::operations::Operations;
@@ -397,6 +399,54 @@ impl Recorder {
         self.lock(py).tape.resume();
     }
 
+    /// The states that the latest of three passes has from the one before; see `carrying.rs`.
+    fn carried(
+        &self,
+        py: Python<'_>,
+        first: u32,
+        previous: u32,
+        latest: u32,
+    ) -> (Vec<CarriedState>, Vec<carrying::Doubt>) {
+        carrying::carried(&mut self.lock(py), first, previous, latest)
+    }
+
+    /// Keeps the program of a pass with states as inputs and outputs, given with their ports.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+    fn program_with(
+        &self,
+        py: Python<'_>,
+        execution: u32,
+        states: Vec<carrying::Promoted<'_>>,
+    ) -> usize {
+        carrying::program_with(&mut self.lock(py), execution, &states)
+    }
+
+    /// The value of a state when the first pass read it.
+    fn first_value<'py>(
+        &self,
+        py: Python<'py>,
+        carried: &CarriedState,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        carrying::first_value(py, &self.lock(py), carried)
+    }
+
+    /// The value of a state when a pass read it; `None` when the pass did not.
+    fn value_at<'py>(
+        &self,
+        py: Python<'py>,
+        execution: u32,
+        carried: &CarriedState,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        carrying::value_at(py, &self.lock(py), execution, carried)
+    }
+
+    /// Forgets the calls of a pass.
+    fn let_go(&self, py: Python<'_>, execution: u32) -> PyResult<()> {
+        let mut state = self.lock(py);
+        state.tape.let_go(ExecutionId(execution));
+        state.settle(py)
+    }
+
     /// Records nothing more; what was recorded stays.
     fn finish(&self) {
         self.closed.store(true, Ordering::Relaxed);
@@ -424,15 +474,21 @@ impl State {
         self.storages.view(&mut self.tape, tensor, birth)
     }
 
-    /// When no node is open, nothing needs the calls and constants that no slice kept.
+    /// When no node is open and no pass is held, nothing needs the calls and constants that no slice
+    /// kept.
     fn settle(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.tape.has_open() {
             return Ok(());
         }
-        self.payloads.clear();
         self.drawn.clear();
         self.written_at.clear();
-        self.constants.keep_only(&self.slices);
+        if self.tape.is_busy() {
+            let kept = self.tape.first_kept();
+            self.payloads.retain(|event, _| *event >= kept);
+        } else {
+            self.payloads.clear();
+            self.constants.keep_only(&self.slices);
+        }
         self.storages.sweep(py, &mut self.tape)
     }
 }

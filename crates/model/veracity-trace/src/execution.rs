@@ -14,12 +14,16 @@ pub(crate) type Time = u64;
 /// The executions that an event or a storage concerns, sorted.
 pub(crate) type Taint = SmallVec<[ExecutionId; 2]>;
 
-/// A run through a node that has not ended.
-#[derive(Debug)]
+/// A run through a node: one that has not ended, or one that is held.
+#[derive(Debug, Clone)]
 pub(crate) struct Execution {
     pub(crate) node: NodeId,
     /// Whether only marks and origins are kept.
     pub(crate) light: bool,
+    /// When it began.
+    pub(crate) opened_at: Time,
+    /// Which of the node's completed executions it is, once it is.
+    pub(crate) number: Option<u32>,
     /// The event that comes first in it, if any.
     pub(crate) first_event: EventId,
     pub(crate) marks: Vec<Mark>,
@@ -90,6 +94,9 @@ pub(crate) struct Event {
     pub(crate) overwrites: bool,
     pub(crate) may_alias: bool,
     pub(crate) blind: bool,
+    /// Whether nothing that it reads depends on an input. Its results are constants, unless the
+    /// memory that it starts from turns out to be carried over from an earlier execution.
+    pub(crate) plain: bool,
     /// Reads that share their storage with an output, when all that the call does is to show memory
     /// of its arguments in another way; empty for every other call.
     pub(crate) shown: SmallVec<[usize; 1]>,

@@ -10,6 +10,7 @@
 //! computes what the code computed) is told as data and decided by the front.
 
 mod call;
+mod carry;
 mod difference;
 mod edges;
 mod execution;
@@ -24,6 +25,7 @@ mod table;
 mod tape;
 
 pub use call::{Call, Recorded};
+pub use carry::{Carry, Content, Doubt, DoubtKind, Spot, State};
 pub use difference::{Difference, DifferenceKind, differences};
 pub use edges::{Edge, EdgeProblem, EdgeProblemKind, Graph};
 pub use geometry::{Geometry, Sizes, Strides};

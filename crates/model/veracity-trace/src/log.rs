@@ -30,6 +30,13 @@ impl Log {
         self.events.get(id.0.checked_sub(self.first)? as usize)
     }
 
+    /// The events from this one on that are kept, in order.
+    pub(crate) fn since(&self, id: EventId) -> impl Iterator<Item = (EventId, &Event)> {
+        let skipped = id.0.saturating_sub(self.first) as usize;
+        let numbers = (self.first..).map(EventId);
+        numbers.zip(&self.events).skip(skipped)
+    }
+
     /// Drops every event before this one.
     pub(crate) fn release(&mut self, until: EventId) {
         let gone = until.0.saturating_sub(self.first) as usize;

@@ -11,12 +11,15 @@
 //! one root has and another should see is a problem, not a program.
 
 mod assemble;
+mod live;
 mod overlap;
 mod roots;
 mod writes;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use self::live::Live;
+pub(crate) use self::live::Liveness;
 use self::roots::Root;
 use self::writes::Scans;
 use crate::execution::{Event, Execution, Read, Time};
@@ -35,10 +38,54 @@ pub(crate) struct Sliced {
 }
 
 /// Makes the program of an execution.
-pub(crate) fn slice(tape: &Tape, id: ExecutionId, execution: &Execution) -> Sliced {
-    let mut slicer = Slicer::new(tape, id, execution);
+pub(crate) fn slice(
+    tape: &Tape,
+    id: ExecutionId,
+    execution: &Execution,
+    liveness: Liveness<'_>,
+) -> Sliced {
+    let mut slicer = Slicer::new(tape, id, execution, liveness);
     slicer.trace();
     slicer.assemble()
+}
+
+/// Where an execution uses a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// A read of an event.
+    Read(EventId, usize),
+    /// An output mark, as index.
+    Output(usize),
+}
+
+/// A use of memory that the execution did not make, where its first content matters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Leaf {
+    pub(crate) place: Place,
+    pub(crate) site: SiteId,
+    pub(crate) storage: StorageId,
+    pub(crate) count: u32,
+    pub(crate) view: ViewId,
+}
+
+/// What the outputs of an execution start from beside its inputs, with every call taken as part of
+/// the program; in the order of the calls.
+pub(crate) fn leaves(tape: &Tape, id: ExecutionId, execution: &Execution) -> Vec<Leaf> {
+    let mut slicer = Slicer::new(tape, id, execution, Liveness::Everything);
+    slicer.trace();
+    slicer.leaves()
+}
+
+/// Whether a read of an execution starts from one of its inputs.
+pub(crate) fn comes_from_inputs(
+    tape: &Tape,
+    id: ExecutionId,
+    execution: &Execution,
+    read: &Read,
+    time: Time,
+) -> bool {
+    let slicer = Slicer::new(tape, id, execution, Liveness::Inputs);
+    !matches!(slicer.root(read, time), Ok(Root::Base(..)))
 }
 
 /// A place in the recording.
@@ -74,6 +121,8 @@ struct Slicer<'a> {
     tape: &'a Tape,
     id: ExecutionId,
     execution: &'a Execution,
+    /// Calls that no input reaches and that are part of the program all the same.
+    live: Live,
     /// Input marks by storage, in the order in which they were made.
     marks: HashMap<StorageId, Vec<usize>>,
     /// For each needed event, one use for each of its reads.
@@ -91,7 +140,12 @@ struct Slicer<'a> {
 }
 
 impl<'a> Slicer<'a> {
-    fn new(tape: &'a Tape, id: ExecutionId, execution: &'a Execution) -> Self {
+    fn new(
+        tape: &'a Tape,
+        id: ExecutionId,
+        execution: &'a Execution,
+        liveness: Liveness<'_>,
+    ) -> Self {
         let mut marks: HashMap<StorageId, Vec<usize>> = HashMap::new();
         for (index, mark) in execution.marks.iter().enumerate() {
             marks.entry(mark.storage).or_default().push(index);
@@ -100,6 +154,7 @@ impl<'a> Slicer<'a> {
             tape,
             id,
             execution,
+            live: Live::of(tape, id, execution, liveness),
             marks,
             uses: HashMap::new(),
             output_uses: Vec::new(),
@@ -141,7 +196,30 @@ impl<'a> Slicer<'a> {
     /// An event of this execution; `None` when it belongs to others or came earlier.
     fn own_event(&self, id: EventId) -> Option<&'a Event> {
         let kept = id >= self.execution.first_event;
-        kept.then(|| self.event(id)).filter(|event| event.concerns(self.id))
+        let event = kept.then(|| self.event(id)).filter(|event| event.concerns(self.id));
+        event.filter(|event| !event.plain || self.live.includes(id))
+    }
+
+    /// See [`leaves`].
+    fn leaves(&self) -> Vec<Leaf> {
+        let mut found = Vec::new();
+        let mut note = |place, site, used: &Use| {
+            if let Source::Constant(storage, count) = used.source
+                && self.looked_at.contains(&used.root)
+            {
+                found.push(Leaf { place, site, storage, count, view: used.view });
+            }
+        };
+        for (id, uses) in &self.uses {
+            for (read, used) in uses.iter().enumerate() {
+                note(Place::Read(*id, read), self.event(*id).site, used);
+            }
+        }
+        for (index, used) in self.output_uses.iter().enumerate() {
+            note(Place::Output(index), self.execution.outputs[index].site, used);
+        }
+        found.sort_by_key(|leaf| leaf.place);
+        found
     }
 
     fn need(&mut self, id: EventId) {
@@ -296,7 +374,7 @@ mod tests {
     /// The number of steps of the program, and of visits that it took.
     fn measure(tape: &Tape, execution: ExecutionId) -> (usize, usize) {
         let open = tape.find(execution).expect("it is open");
-        let mut slicer = Slicer::new(tape, execution, open);
+        let mut slicer = Slicer::new(tape, execution, open, Liveness::Inputs);
         slicer.trace();
         let visits = slicer.visits;
         (slicer.assemble().slice.steps.len(), visits)

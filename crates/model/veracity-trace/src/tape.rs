@@ -16,7 +16,7 @@ use crate::ids::{EventId, ExecutionId, NodeId, PortId, SiteId, StorageId, ViewId
 use crate::log::Log;
 use crate::memory::{Birth, Memory, Published};
 use crate::report::{Closed, InputFact, Origin};
-use crate::slicer::{Sliced, slice};
+use crate::slicer::{Liveness, Sliced, slice};
 
 const OPEN: &str = "the front names executions that it opened and has not ended";
 
@@ -29,6 +29,8 @@ pub struct Tape {
     next_execution: u32,
     /// Sorted by number; there are never many.
     open: Vec<(ExecutionId, Execution)>,
+    /// Ended executions whose events are kept, in the order in which they ended.
+    held: Vec<(ExecutionId, Execution)>,
     /// Storages and views on which the log has left its events.
     logged: Vec<ViewId>,
     /// Plain copies of values that may become outputs, made while executions are open.
@@ -66,7 +68,7 @@ impl Tape {
     /// Tells that the memory of a storage is gone. Its number and those of its views must not be
     /// used any more, except in marks and calls that were told before.
     pub fn forget(&mut self, storage: StorageId) {
-        if self.open.is_empty() {
+        if self.open.is_empty() && self.held.is_empty() {
             self.memory.remove(storage);
         } else {
             self.forgotten.push(storage);
@@ -133,6 +135,8 @@ impl Tape {
         let execution = Execution {
             node,
             light,
+            opened_at: self.tick(),
+            number: None,
             first_event: self.log.next(),
             marks: Vec::new(),
             outputs: Vec::new(),
@@ -207,9 +211,9 @@ impl Tape {
         let Sliced { slice, problems, used_marks } = if self.open[place].1.light {
             Sliced::default()
         } else {
-            slice(self, execution, &self.open[place].1)
+            slice(self, execution, &self.open[place].1, Liveness::Inputs)
         };
-        let (_, ended) = self.open.remove(place);
+        let (_, mut ended) = self.open.remove(place);
         let facts = ended.marks.iter().enumerate().map(|(index, mark)| InputFact {
             port: mark.port,
             origin: mark.published.map(|published| published.origin),
@@ -218,14 +222,34 @@ impl Tape {
         });
         let inputs = facts.collect();
         let number = self.complete(&ended);
-        Closed {
-            execution: number,
-            slice,
-            problems,
-            escapes: ended.escapes,
-            inputs,
-            released: self.release(),
+        let escapes = std::mem::take(&mut ended.escapes);
+        if !ended.light {
+            ended.number = Some(number);
+            self.held.push((execution, ended));
         }
+        Closed { execution: number, slice, problems, escapes, inputs, released: self.release() }
+    }
+
+    /// Lets go of an execution that ended; nothing more is asked about it.
+    pub fn let_go(&mut self, execution: ExecutionId) -> EventId {
+        self.held.retain(|(id, _)| *id != execution);
+        self.release()
+    }
+
+    /// The first event that is kept.
+    pub fn first_kept(&self) -> EventId {
+        let full = self.open.iter().filter(|(_, execution)| !execution.light).chain(&self.held);
+        full.map(|(_, execution)| execution.first_event).min().unwrap_or_else(|| self.log.next())
+    }
+
+    /// Whether an execution is open that is recorded in full.
+    pub fn is_watching(&self) -> bool {
+        self.open.iter().any(|(_, execution)| !execution.light)
+    }
+
+    /// Whether executions are open, or held.
+    pub fn is_busy(&self) -> bool {
+        !self.open.is_empty() || !self.held.is_empty()
     }
 
     /// Ends an execution that has no result. The front may let go of the calls kept under numbers
@@ -273,9 +297,8 @@ impl Tape {
 
     /// Drops what no open execution needs; gives the first event that is kept.
     fn release(&mut self) -> EventId {
-        let full = self.open.iter().filter(|(_, execution)| !execution.light);
-        let until = full.map(|(_, execution)| execution.first_event).min();
-        if until.is_none() {
+        let until = self.first_kept();
+        if self.held.is_empty() && !self.is_watching() {
             for view in std::mem::take(&mut self.logged) {
                 let record = self.memory.view_mut(view);
                 record.produced_by = SmallVec::new();
@@ -286,12 +309,13 @@ impl Tape {
                 storage.taint.clear();
             }
         }
-        let until = until.unwrap_or_else(|| self.log.next());
         self.log.release(until);
         if self.open.is_empty() {
             for copy in std::mem::take(&mut self.copies) {
                 self.memory.forget_copy(copy);
             }
+        }
+        if !self.is_busy() {
             for storage in std::mem::take(&mut self.forgotten) {
                 self.memory.remove(storage);
             }
@@ -301,6 +325,11 @@ impl Tape {
 
     pub(crate) fn find(&self, execution: ExecutionId) -> Option<&Execution> {
         self.open.iter().find(|(id, _)| *id == execution).map(|(_, execution)| execution)
+    }
+
+    /// An execution that ended and is held.
+    pub(crate) fn held(&self, execution: ExecutionId) -> Option<&Execution> {
+        self.held.iter().find(|(id, _)| *id == execution).map(|(_, execution)| execution)
     }
 
     fn place(&self, execution: ExecutionId) -> usize {

@@ -167,6 +167,11 @@ fn add_legend(layout: &mut Layout) {
         (has_end(Side::Input), LegendKind::Input, "pipeline input"),
         (has_end(Side::Output), LegendKind::Output, "pipeline output"),
         (has_verdict(Verdict::Proved), LegendKind::Verdict(Verdict::Proved), "proved"),
+        (
+            has_verdict(Verdict::Conditional),
+            LegendKind::Verdict(Verdict::Conditional),
+            "conditional",
+        ),
         (has_verdict(Verdict::Disproved), LegendKind::Verdict(Verdict::Disproved), "disproved"),
         (
             has_verdict(Verdict::NotComparable),

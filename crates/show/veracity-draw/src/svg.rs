@@ -165,10 +165,11 @@ fn class_of(side: Side) -> &'static str {
     }
 }
 
-/// A disc with a tick, a cross or a dash: told apart without colours.
+/// A disc with a tick, a wave, a cross or a dash: told apart without colours.
 fn write_sign(out: &mut String, verdict: Verdict, x: i32, y: i32) {
     let (class, mark) = match verdict {
         Verdict::Proved => ("proved", "m-3 0l2 2.5l4 -5"),
+        Verdict::Conditional => ("conditional", "m-3 1q1.5 -3 3 -1t3 -1"),
         Verdict::Disproved => ("disproved", "m-2.5 -2.5l5 5m0 -5l-5 5"),
         Verdict::NotComparable => ("open", "m-3 0h6"),
     };

@@ -1,9 +1,10 @@
 //! A proof as text: one screen, the worst first, the answer in the last line.
 //!
 //! What is proved takes a line a node. What is disproved is shown with everything that helps to find
-//! out why, for the worst few; the rest is listed, and the rest of that counted. The last line
-//! always has the form `N proved, M disproved, K not comparable (why; why)`, and ends with the number
-//! of warnings where there are any.
+//! out why, for the worst few; the rest is listed, and the rest of that counted. What a verdict
+//! rests on is told with what would settle it. The last line always has the form
+//! `N proved, M disproved, K not comparable (why; why)`, with `C conditional` behind the first where
+//! something is, and ends with the numbers of assumptions and other warnings where there are any.
 
 mod failure;
 mod noticed;
@@ -37,6 +38,7 @@ pub fn proof_text(proof: &Proof, options: &TextOptions) -> String {
         ticks::write(&proof.rollout, options, &mut page);
     }
     write_unknown(proof, options, &mut page);
+    noticed::write_assumptions(proof, options, &mut page);
     noticed::write(proof, options, &mut page);
     write_remarks(proof, &mut page);
     for advice in &proof.advice {
@@ -70,11 +72,12 @@ fn write_rollout(rollout: &RolloutProof, page: &mut Page<'_>) {
     let extent = extent(rollout);
     let text = match rollout.verdict {
         None => format!("not run{}", because(rollout)),
-        Some(Verdict::Proved) => {
+        Some(Verdict::Proved | Verdict::Conditional) => {
             let ports = &rollout.ports;
             let error = ports.iter().map(|port| port.measurement.max_abs).fold(0.0, f64::max);
             let ports = count(ports.len(), "port");
-            let limits = rollout.reasons.iter().map(|limit| format!("; {}", limit.message));
+            let limits = rollout.reasons.iter().filter(|limit| !limit.is_assumption());
+            let limits = limits.map(|limit| format!("; {}", limit.message));
             let limits: String = limits.collect();
             format!("{extent}, {ports}, largest error {}{limits}", number(error))
         }
@@ -96,7 +99,7 @@ fn because(rollout: &RolloutProof) -> String {
 
 /// A line for each node that holds; a long list is cut in the middle of the screen, not at its end.
 fn write_proved_nodes(proof: &Proof, options: &TextOptions, page: &mut Page<'_>) {
-    let proved = |node: &&NodeProof| node.verdict == Verdict::Proved;
+    let proved = |node: &&NodeProof| node.verdict.holds();
     let nodes: Vec<&NodeProof> = proof.nodes.iter().filter(proved).collect();
     for node in nodes.iter().take(options.most) {
         let samples = node.ports.iter().flat_map(|port| &port.samples);
@@ -106,7 +109,9 @@ fn write_proved_nodes(proof: &Proof, options: &TextOptions, page: &mut Page<'_>)
             0 => String::new(),
             fresh => format!(", {}", count(fresh, "fresh input")),
         };
-        let rest = format!("{}{fresh}, largest error {}", samples_of(node), number(error));
+        let conditional = if node.verdict == Verdict::Conditional { "conditional, " } else { "" };
+        let samples = samples_of(node);
+        let rest = format!("{conditional}{samples}{fresh}, largest error {}", number(error));
         page.headed(&format!("{}:", node.node), Tone::Heading, &rest);
     }
     page.more(nodes.len(), options.most, "proved nodes");

@@ -125,7 +125,7 @@ pub fn bisect_with_tool(
         let found = comparer.first_difference(&Graph::new(made.in_order())?, Class::ExactReal);
         let why = found.reason.unwrap_or_default();
         match found.verdict {
-            Verdict::Proved => Ok(false),
+            Verdict::Proved | Verdict::Conditional => Ok(false),
             Verdict::NotComparable => {
                 Err(Refusal::from(Diagnostic::error(codes::BISECT_UNDECIDED, why)))
             }

@@ -89,6 +89,7 @@ fn grown(old: &DriftRow, new: &DriftRow) -> Option<String> {
 fn said(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Proved => "proved",
+        Verdict::Conditional => "conditional",
         Verdict::NotComparable => "not comparable",
         Verdict::Disproved => "disproved",
     }

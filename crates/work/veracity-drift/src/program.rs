@@ -39,7 +39,7 @@ fn status(verdict: Verdict) -> ProgramStatus {
     match verdict {
         Verdict::Proved => ProgramStatus::Proved,
         Verdict::Disproved => ProgramStatus::Disproved,
-        Verdict::NotComparable => ProgramStatus::NotComparable,
+        Verdict::Conditional | Verdict::NotComparable => ProgramStatus::NotComparable,
     }
 }
 

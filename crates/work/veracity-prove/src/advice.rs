@@ -143,7 +143,7 @@ fn is_shifted(measured: &Measurement) -> bool {
 
 fn advise_on_rollout(proof: &Proof, found: &mut Vec<String>) {
     let Some(first) = &proof.rollout.first_divergence else { return };
-    let nodes_hold = proof.nodes.iter().all(|node| node.verdict == Verdict::Proved);
+    let nodes_hold = proof.nodes.iter().all(|node| node.verdict.holds());
     if !nodes_hold {
         return;
     }

@@ -90,6 +90,7 @@ impl Builder {
             fresh: 0,
             ports: outputs.into_iter().map(port).collect(),
             reasons: Vec::new(),
+            assumptions: Vec::new(),
             fresh_note: None,
         });
     }
@@ -213,9 +214,8 @@ impl Builder {
         reference: Reference,
         environment: Environment,
     ) -> Proof {
-        for node in &mut self.nodes {
-            sum_up_node(node);
-        }
+        assume(&mut self.nodes, &self.findings);
+        self.nodes.iter_mut().for_each(sum_up_node);
         let mut proof = Proof {
             schema_version: PROOF_SCHEMA_VERSION.to_owned(),
             veracity_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -229,6 +229,7 @@ impl Builder {
             rollout: self.rollout,
             inputs: self.inputs.finish(),
             pipeline: None,
+            assumptions: Vec::new(),
             findings: self.findings,
             advice: Vec::new(),
         };
@@ -302,17 +303,19 @@ fn can_merge(total: &SampleProof, entry: &SampleProof) -> bool {
 pub(crate) fn sum_up_node(node: &mut NodeProof) {
     // What the samples show is then not all that the code did.
     let recorded_wrong = node.reasons.iter().any(|reason| reason.code == codes::RECORDED_WRONG);
+    let assumed = if node.assumptions.is_empty() { Verdict::Proved } else { Verdict::Conditional };
     for port in &mut node.ports {
         let beyond = |reason: &Diagnostic| {
             reason.code == codes::UNSTABLE && format_port(&reason.place) == port.port
         };
         let worst = port.samples.iter().map(|sample| sample.verdict).max();
-        port.verdict = match worst {
+        let measured = match worst {
             _ if recorded_wrong => Verdict::Disproved,
             Some(_) if node.reasons.iter().any(beyond) => Verdict::NotComparable,
             Some(worst) => worst,
             None => Verdict::NotComparable,
         };
+        port.verdict = measured.max(assumed);
     }
     let refused = node.reasons.iter().any(|reason| reason.code != codes::UNSTABLE);
     let worst = node.ports.iter().map(|port| port.verdict).max();
@@ -332,23 +335,41 @@ fn format_port(place: &Place) -> String {
 
 /// The verdict over everything, how much was covered, and what to look at next.
 pub(crate) fn sum_up(proof: &mut Proof) {
+    proof.assumptions = every_assumption(proof);
+    if !proof.assumptions.is_empty() {
+        // It went through every node, and so rests on what they rest on.
+        proof.rollout.verdict = proof.rollout.verdict.map(|own| own.max(Verdict::Conditional));
+    }
     let nodes = proof.nodes.iter().map(|node| node.verdict);
     let verdict = nodes.chain(proof.rollout.verdict).max();
     proof.verdict = verdict.unwrap_or(Verdict::NotComparable);
-    let mut coverage = Coverage::default();
-    let mut count = |verdict: Verdict| match verdict {
-        Verdict::Proved => coverage.proved += 1,
-        Verdict::Disproved => coverage.disproved += 1,
-        Verdict::NotComparable => coverage.not_comparable += 1,
-    };
-    for node in &proof.nodes {
-        // A model that has other outputs than the node has no output that is right.
-        let refused = node.ports.iter().all(|port| port.samples.is_empty());
-        for port in &node.ports {
-            count(if refused { node.verdict } else { port.verdict });
+    // Whatever made the verdict has a row, so that the counts never say better than the verdict.
+    proof.coverage = Coverage::of(proof.rows().iter().map(|row| row.verdict));
+    proof.advice = advice(proof);
+}
+
+/// Gives each node the assumptions that findings make about it: those that name it, and those that
+/// name no node of the bundle, which may be about any.
+pub(crate) fn assume(nodes: &mut [NodeProof], findings: &[Diagnostic]) {
+    let names: Vec<String> = nodes.iter().map(|node| node.node.clone()).collect();
+    for found in findings.iter().filter(|found| found.is_assumption()) {
+        let about = found.place.node.as_ref().filter(|name| names.contains(name));
+        let concerned = |node: &&mut NodeProof| about.is_none_or(|name| node.node == *name);
+        for node in nodes.iter_mut().filter(concerned) {
+            if !node.assumptions.contains(found) {
+                node.assumptions.push(found.clone());
+            }
         }
     }
-    proof.rollout.ports.iter().for_each(|port| count(port.verdict));
-    proof.coverage = coverage;
-    proof.advice = advice(proof);
+}
+
+fn every_assumption(proof: &Proof) -> Vec<Diagnostic> {
+    let of_nodes = proof.nodes.iter().flat_map(|node| &node.assumptions);
+    let mut every: Vec<Diagnostic> = Vec::new();
+    for one in of_nodes.chain(proof.rollout.assumptions()) {
+        if !every.contains(one) {
+            every.push(one.clone());
+        }
+    }
+    every
 }

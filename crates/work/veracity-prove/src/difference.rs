@@ -4,7 +4,7 @@
 //!
 //! | before | after | judged |
 //! |---|---|---|
-//! | any verdict | one that ranks worse (proved, not comparable, disproved) | worse |
+//! | any verdict | one that ranks worse (proved, conditional, not comparable, disproved) | worse |
 //! | any verdict | one that ranks better | better |
 //! | disproved | disproved, and the smallest passing `atol` grew by more than a factor of 2 | worse |
 //! | disproved | disproved, and it shrank by more than a factor of 2 | better |
@@ -120,11 +120,7 @@ fn worse_port(port: &PortDifference, tolerances: [Option<Tolerance>; 2]) -> Diag
 }
 
 fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Proved => "proved",
-        Verdict::NotComparable => "not comparable",
-        Verdict::Disproved => "disproved",
-    }
+    verdict.word()
 }
 
 fn tolerance_text(tolerance: Tolerance) -> String {

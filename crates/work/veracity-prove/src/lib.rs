@@ -36,6 +36,6 @@ pub use record::{RecordOptions, record};
 pub use rejudge::rejudge;
 pub use rollout::roll_out;
 pub use samples::{Kind, SAMPLES_FORMAT, Samples};
-pub use standing::{Standing, require, standing};
+pub use standing::{Demand, Standing, require, standing};
 pub use store::{Sealed, of_bundle, read, save, seal, to_json};
 pub use subject::{environment, session_record, subject};

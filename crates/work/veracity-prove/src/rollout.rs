@@ -238,7 +238,8 @@ impl<'s> Rollout<'s> {
         if !self.episode.begins_at_the_start() {
             let start = self.episode.ticks().start;
             let message = format!("begins at tick {start}: initial values were not checked");
-            reasons.push(Diagnostic::warning(codes::ROLLOUT_NOT_RUN, message));
+            let hint = "record every node from the first step on";
+            reasons.push(Diagnostic::warning(codes::START_UNCHECKED, message).hint(hint));
         }
         let equal_nan = self.equal_nan;
         let ports: Vec<RolloutPort> =

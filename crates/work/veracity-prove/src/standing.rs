@@ -18,6 +18,8 @@ pub enum Standing {
     Negative(Verdict),
     /// It says that runs of the bundle repeat, and nothing about the Python code.
     OnlyRepeats,
+    /// It says that the bundle is right on everything compared, under so many assumptions.
+    Conditional(usize),
     /// It says that the bundle is right, and the bundle is the one it is about.
     Good,
 }
@@ -38,7 +40,10 @@ fn judge_standing(proof: &Proof, now: &Subject) -> Standing {
         return Standing::Stale(change);
     }
     match proof.verdict {
-        Verdict::Proved if proof.reference.origin == Origin::Runtime => Standing::OnlyRepeats,
+        found if found.holds() && proof.reference.origin == Origin::Runtime => {
+            Standing::OnlyRepeats
+        }
+        Verdict::Conditional => Standing::Conditional(proof.assumptions.len()),
         Verdict::Proved => Standing::Good,
         other => Standing::Negative(other),
     }
@@ -62,37 +67,55 @@ fn first_change(proved: &Subject, now: &Subject) -> Option<String> {
     (!same).then(|| "nodes, ports, wiring or settings are not those that were proved".to_owned())
 }
 
-/// Refuses a bundle whose proof is missing, stale or negative.
-pub fn require(bundle: &Bundle) -> Result<()> {
+/// What somebody wants of a proof before a bundle is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Demand {
+    /// Whether a verdict may rest on assumptions.
+    pub accept_conditional: bool,
+}
+
+/// Refuses a bundle whose proof is missing, stale or negative, or rests on assumptions that nobody
+/// accepted.
+pub fn require(bundle: &Bundle, demand: &Demand) -> Result<()> {
     let standing = standing(bundle)?;
-    let hint = match standing {
-        Standing::OnlyRepeats => {
-            "export it from the Python code with Veracity, which records what the code computes"
-                .to_owned()
-        }
-        Standing::Negative(Verdict::Disproved) => {
-            format!(
-                "`veracity check {}` says why; mend it and export again",
-                bundle.root().display()
-            )
-        }
-        _ => format!("`veracity check {} --save` proves it again", bundle.root().display()),
-    };
-    let (code, message) = match standing {
+    let root = bundle.root().display();
+    let again = format!("`veracity check {root} --save` proves it again");
+    let (code, message, hint) = match standing {
         Standing::Good => return Ok(()),
-        Standing::Missing => (codes::PROOF_MISSING, "the bundle has no proof".to_owned()),
-        Standing::Stale(change) => (codes::PROOF_STALE, format!("the proof is stale: {change}")),
-        Standing::Negative(Verdict::Disproved) => {
-            (codes::PROOF_NEGATIVE, "the bundle was disproved".to_owned())
+        Standing::Conditional(_) if demand.accept_conditional => return Ok(()),
+        Standing::Missing => (codes::PROOF_MISSING, "the bundle has no proof".to_owned(), again),
+        Standing::Stale(change) => {
+            (codes::PROOF_STALE, format!("the proof is stale: {change}"), again)
         }
+        Standing::Negative(Verdict::Disproved) => (
+            codes::PROOF_NEGATIVE,
+            "the bundle was disproved".to_owned(),
+            format!("`veracity check {root}` says why; fix it and export again"),
+        ),
+        Standing::Negative(_) => (
+            codes::PROOF_NEGATIVE,
+            "not everything in the bundle could be proved".to_owned(),
+            again,
+        ),
         Standing::OnlyRepeats => (
             codes::PROOF_NEGATIVE,
             "the proof shows that runs repeat, and nothing about the Python code".to_owned(),
+            "export it from the Python code with Veracity, which records what the code computes"
+                .to_owned(),
         ),
-        Standing::Negative(_) => {
-            (codes::PROOF_NEGATIVE, "not everything in the bundle could be proved".to_owned())
-        }
+        Standing::Conditional(open) => (
+            codes::PROOF_CONDITIONAL,
+            format!("the bundle is right only under {}", assumptions(open)),
+            format!(
+                "`veracity check {root}` lists them with what would settle them; \
+                 `--accept-conditional` (`accept_conditional=True`) takes them as they are"
+            ),
+        ),
     };
     let place = Place::file(bundle.yaml_path().display().to_string());
     Err(Refusal::from(Diagnostic::error(code, message).at(place).hint(hint)))
+}
+
+fn assumptions(open: usize) -> String {
+    if open == 1 { "1 assumption".to_owned() } else { format!("{open} assumptions") }
 }

@@ -71,6 +71,40 @@ remedies! {
         "Set `torch.backends.cudnn.allow_tf32` and `torch.backends.cuda.matmul.allow_tf32` to \
          `False` while recording. What is left, in half precision mostly, is a matter of the \
          tolerance; or check on the GPU, with `onnxruntime-gpu`.";
+    START_UNCHECKED
+        "A node was first recorded later than the others, so that the recorded episode begins in the \
+         middle and the bundle's initial values were not tried.",
+        "Record from the first step on, with every node, or raise `max_cached_io` of `start()`.";
+    RUNNER_UNPROVED
+        "The model was run by Python's torch while it was proved, and a robot runs it with torch's own \
+         runner, which is another program.",
+        "`veracity check BUNDLE --save` where it will run, or export with `onnx` or `jit`.";
+    PROOF_ELSEWHERE
+        "The proof was made with another engine, another major version of it, on another kind of \
+         device, or without the options that are to be used now.",
+        "`veracity run --prove` proves it as it will run; or `veracity check BUNDLE --save` with the \
+         same engine and device.";
+    PROOF_INCONSISTENT
+        "What the proof says does not follow from its own numbers, or does not fit the ports, samples \
+         or tolerances of the bundle: it was edited, damaged, or made for another bundle.",
+        "Make it again with `veracity check BUNDLE --save`.";
+    PROOF_TOO_WIDE
+        "The proof was made with a tolerance that is wider than the one the bundle was exported with.",
+        "`veracity check BUNDLE --save` without a tolerance; if the wider one is meant, give it as \
+         the ceiling: `--ceiling atol=...,rtol=...`.";
+    PROOF_CONDITIONAL
+        "Everything that was compared is right, and tracing or exporting could not rule something out: \
+         a branch that was not taken, a value that was not looked at.",
+        "`veracity check BUNDLE` lists the assumptions, each with what settles it; \
+         `--accept-conditional` takes them as they are.";
+    RECORDED_OTHERWISE
+        "The description was changed after the export: a port has another name, kind, unit, order of \
+         elements or period than the values that were recorded, or the pipeline another frequency.",
+        "Put the description back, or export again with what is meant.";
+    OUTPUTS_MISSING
+        "Every output of every node is fed to another node or back, so that whoever runs the bundle gets \
+         nothing; or nothing was annotated as an output.",
+        "Annotate what the pipeline gives as an output of a node.";
 
     REPRO_FOLDER_TAKEN
         "The folder holds something else than a repro, and would be overwritten.",

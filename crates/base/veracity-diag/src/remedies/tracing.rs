@@ -113,6 +113,26 @@ remedies! {
          values are not known.",
         "Record at least two passes more than the delay, and raise `max_cached_io` of `start` \
          to at least the delay.";
+    ONE_PASS
+        "One pass cannot tell a state, a clock or a random number from a constant.",
+        "Record three passes or more.";
+    NEVER_UNOBSERVED
+        "Recording can change what code computes, so one pass of each node runs without being \
+         recorded and is compared with the program. There was no such pass.",
+        "Record three passes or more.";
+    STATE_FOUND
+        "The node reads memory that its last pass made or wrote. It is exported as a state that \
+         starts from what the first pass found there.",
+        "Nothing. Declare it with `state_tensors` and `update_state` to choose its name.";
+    STATE_LOST
+        "The node reads memory that an earlier pass made or wrote, and the export cannot follow \
+         it: the first pass filled it from an input, or it was computed outside of the node.",
+        "Start from a constant, compute it inside of the node, or mark it with `input_tensors`.";
+    RECORDING_CHANGES
+        "A pass ran without being recorded, and the recorded program gives other values for its \
+         inputs: a Python value changes, a state was missed, or the code takes another way while \
+         it is recorded.",
+        "Keep what changes in tensors, and mark it as an input or a state.";
 
     EXPORT_REFUSED
         "torch's exporter stopped; the message has its reason and, where known, the operation.",

@@ -29,9 +29,10 @@ computes the same elsewhere, and nothing about the Python code.
 With `--baseline` the exit code tells what got worse since then, and only that:
 0 when nothing is worse, 1 when something is. Otherwise 0 when everything is
 proved, 1 when something is disproved, 3 when nothing is disproved but something
-could not be compared. A warning of tracing is about a value that the recorded
-passes may have fixed: it changes no verdict, and with `--deny-warnings` the exit
-code.
+could not be compared, or is right only under assumptions: a warning of tracing
+about a value that the recorded passes may have fixed. `--accept-conditional`
+takes assumptions as they are and exits with 0; `--deny-warnings` lets every
+warning exit with 3.
 
 Examples:
   veracity check policy/
@@ -65,6 +66,9 @@ pub(crate) struct CheckArgs {
     /// Fail only on what is worse than in this proof, a `.json` file or a bundle
     #[arg(long, value_name = "PROOF")]
     pub(crate) baseline: Option<PathBuf>,
+    /// Exit with 0 when everything compared is right, whatever it is assumed under
+    #[arg(long, conflicts_with_all = ["baseline", "deny_warnings"])]
+    pub(crate) accept_conditional: bool,
     /// Let what tracing warned of keep a bundle from being proved: exit with 3
     #[arg(long, conflicts_with = "baseline")]
     pub(crate) deny_warnings: bool,

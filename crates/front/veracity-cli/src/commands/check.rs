@@ -33,6 +33,7 @@ pub(super) fn execute(arguments: &CheckArgs, context: &Context) -> Result<Outcom
     answer(arguments, context, &proof, worse.as_deref())?;
     Ok(match worse {
         None if arguments.deny_warnings && proof.warnings() > 0 => unless_warned(proof.verdict),
+        None if arguments.accept_conditional && proof.verdict.holds() => Outcome::Proved,
         None => proof.verdict.into(),
         Some(worse) if worse.is_empty() => Outcome::Proved,
         Some(_) => Outcome::Disproved,
@@ -42,7 +43,7 @@ pub(super) fn execute(arguments: &CheckArgs, context: &Context) -> Result<Outcom
 /// What a verdict is worth where tracing was not sure of what was recorded.
 fn unless_warned(verdict: Verdict) -> Outcome {
     match verdict {
-        Verdict::Proved | Verdict::NotComparable => Outcome::Inconclusive,
+        Verdict::Proved | Verdict::Conditional | Verdict::NotComparable => Outcome::Inconclusive,
         Verdict::Disproved => Outcome::Disproved,
     }
 }

@@ -6,6 +6,7 @@ mod outputs;
 use std::time::Duration;
 
 use serde_json::json;
+use veracity::proof::Demand;
 use veracity::results::{SCHEMA_VERSION, StepTiming};
 use veracity::{Bundle, Diagnostic, Place, Refusal, Runner, codes};
 
@@ -22,7 +23,8 @@ use outputs::Outputs;
 pub(super) fn execute(arguments: &RunArgs, context: &Context) -> Result<Outcome, Failure> {
     let bundle = Bundle::open(&arguments.bundle)?;
     if arguments.require_proof {
-        veracity::proof::require(&bundle)?;
+        let accept_conditional = arguments.accept_conditional;
+        veracity::proof::require(&bundle, &Demand { accept_conditional })?;
     }
     let period = period(arguments.rate, &bundle)?;
     // What can be refused is refused before the first step: an episode may take hours.

@@ -28,6 +28,7 @@ fn worth(standing: &Standing) -> (&'static str, Option<&str>, bool) {
         Standing::Negative(Verdict::Disproved) => ("disproved", None, false),
         Standing::Negative(_) => ("inconclusive", None, false),
         Standing::OnlyRepeats => ("repeats", None, false),
+        Standing::Conditional(_) => ("conditional", None, false),
         Standing::Good => ("good", None, false),
     }
 }

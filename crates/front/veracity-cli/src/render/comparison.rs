@@ -50,6 +50,7 @@ fn cells(row: &ComparisonRow) -> [Cell; 6] {
 fn verdict(verdict: Verdict) -> (anstyle::Style, &'static str) {
     match verdict {
         Verdict::Proved => (style::GOOD, "proved"),
+        Verdict::Conditional => (style::WARNING, "conditional"),
         Verdict::Disproved => (style::ERROR, "disproved"),
         Verdict::NotComparable => (style::WARNING, "not comparable"),
     }

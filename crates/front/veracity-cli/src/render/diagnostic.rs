@@ -15,6 +15,7 @@ const MIN_WINDOW: usize = 20;
 pub(crate) fn render(diagnostic: &Diagnostic, width: usize) -> String {
     let Diagnostic { code, severity, message, place, hints } = diagnostic;
     let color = match severity {
+        Severity::Note => style::FAINT,
         Severity::Error => style::ERROR,
         Severity::Warning => style::WARNING,
     };

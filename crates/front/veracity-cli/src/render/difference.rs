@@ -157,6 +157,7 @@ fn word(judged: Judged) -> (anstyle::Style, &'static str) {
 fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Proved => "proved",
+        Verdict::Conditional => "conditional",
         Verdict::Disproved => "disproved",
         Verdict::NotComparable => "not comparable",
     }

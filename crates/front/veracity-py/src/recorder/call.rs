@@ -336,6 +336,7 @@ impl Recorder {
         let matters = pending.traced
             || pending.random
             || state.storages.has_fresh()
+            || state.tape.is_watching()
             || pending.views.iter().any(|view| state.tape.is_derived(*view));
         let site = if matters { state.sites.here(py)?.id } else { SiteId(0) };
         state.storages.place_fresh(site);

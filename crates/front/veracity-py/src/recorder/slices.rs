@@ -333,17 +333,28 @@ fn constant_tensor<'py>(
     state: &State,
     constant: &Constant,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let held = state.constants.get(constant.storage, constant.count).ok_or_else(|| {
-        let location = state.location(constant.site);
-        let message = format!("the value of a constant is gone (read at {location})");
-        pyo3::exceptions::PyRuntimeError::new_err(message)
+    let place = (constant.storage, constant.count);
+    let what = format!("a constant (read at {})", state.location(constant.site));
+    value_of_memory(py, state, place, constant.geometry.as_ref(), &what)
+}
+
+/// The value that a tensor on a storage had at a write count; without geometry, all of the storage.
+pub(super) fn value_of_memory<'py>(
+    py: Python<'py>,
+    state: &State,
+    (storage, count): (trace::StorageId, u32),
+    geometry: Option<&Geometry>,
+    what: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let held = state.constants.get(storage, count).ok_or_else(|| {
+        pyo3::exceptions::PyRuntimeError::new_err(format!("the value of {what} is gone"))
     })?;
     let (tensor, flat) = match held {
         Held::Live(tensor) => (tensor.bind(py), false),
         Held::Snapshot(tensor) => (tensor.bind(py), true),
     };
     let module = py.import("veracity.tracing.memory")?;
-    match &constant.geometry {
+    match geometry {
         None => module.getattr("whole_storage")?.call1((tensor,)),
         Some(geometry) => {
             let sizes = PyTuple::new(py, geometry.sizes.iter().copied())?;

@@ -85,7 +85,8 @@ impl Slicer<'_> {
     }
 
     fn base_count(&self, read: &Read, time: Time) -> u32 {
-        let base = self.execution.bases.get(&read.storage);
+        let bases = self.live.bases().unwrap_or(&self.execution.bases);
+        let base = bases.get(&read.storage);
         base.filter(|(since, _)| *since < time).map_or(read.count, |(_, count)| *count)
     }
 

@@ -20,6 +20,9 @@ impl Tape {
         }
         let mut taint = self.open_taint(reads);
         add_taint(&mut taint, &self.open_taint(&[written]));
+        if taint.is_empty() {
+            taint = self.watching();
+        }
         // The call may read the storage through one view as a constant and write it through another.
         let on_storage = reads.iter().filter(|read| self.memory.storage_of(**read) == id);
         on_storage
@@ -45,8 +48,7 @@ impl Tape {
             || call.reads.iter().any(|read| self.is_ragged(*read));
         let carried = call.identity.and_then(|read| self.memory.published(call.reads[read]));
         let before = call.identity.map_or(0, |read| self.memory.under(call.reads[read]).count);
-        let recorded =
-            if taint.is_empty() { Recorded::default() } else { self.record(call, &taint) };
+        let recorded = self.record(call, &taint);
         self.apply_writes(call, &taint, &nodes);
         self.apply_outputs(call, &taint, &nodes, ragged);
         if let Some(read) = call.identity {
@@ -55,8 +57,20 @@ impl Tape {
         recorded
     }
 
-    /// Keeps a call as an event.
+    /// Open executions that are recorded in full.
+    fn watching(&self) -> Taint {
+        let full = self.open.iter().filter(|(_, execution)| !execution.light);
+        full.map(|(id, _)| *id).collect()
+    }
+
+    /// Keeps a call as an event, when it concerns an open execution. One that reads nothing that
+    /// inputs reach is kept, too: what it starts from may be carried over from an earlier execution.
     fn record(&mut self, call: &Call<'_>, taint: &Taint) -> Recorded {
+        let plain = taint.is_empty();
+        let taint = &if plain { self.watching() } else { taint.clone() };
+        if taint.is_empty() || (plain && call.reads.is_empty()) {
+            return Recorded::default();
+        }
         let constants: Vec<usize> = (0..call.reads.len())
             .filter(|read| taint.iter().any(|id| self.is_constant(*id, call.reads[*read])))
             .collect();
@@ -66,7 +80,9 @@ impl Tape {
             storage.constant_at = Some(storage.count);
         }
         let time = self.tick();
-        self.note_bases(call, taint, time);
+        if !plain {
+            self.note_bases(call, taint, time);
+        }
         let event = Event {
             op: call.op,
             site: call.site,
@@ -79,6 +95,7 @@ impl Tape {
             overwrites: call.overwrites,
             may_alias: call.may_alias,
             blind: call.blind,
+            plain,
             shown: self.shown(call),
         };
         let id = self.log.push(event);
@@ -249,8 +266,9 @@ impl Tape {
     fn is_constant(&self, execution: ExecutionId, view: ViewId) -> bool {
         let Some(open) = self.find(execution) else { return false };
         let storage = self.memory.storage_of(view);
-        let made_here =
-            |event: &EventId| self.log.get(*event).is_some_and(|event| event.concerns(execution));
+        let made_here = |event: &EventId| {
+            self.log.get(*event).is_some_and(|event| event.concerns(execution) && !event.plain)
+        };
         let is_input =
             |mark: &Mark| mark.storage == storage && self.memory.contains(mark.view, view);
         !open.bases.contains_key(&storage)

@@ -111,9 +111,12 @@ fn colours(colours: &Colours) -> String {
         let _ =
             writeln!(sheet, ".{class} .line{{stroke:{colour}}}\n.{class} .head{{fill:{colour}}}");
     }
-    for (class, colour) in
-        [("proved", colours.proved), ("disproved", colours.disproved), ("open", colours.open)]
-    {
+    for (class, colour) in [
+        ("proved", colours.proved),
+        ("conditional", colours.open),
+        ("disproved", colours.disproved),
+        ("open", colours.open),
+    ] {
         let _ = writeln!(sheet, ".{class} circle{{fill:{colour}}}");
     }
     sheet

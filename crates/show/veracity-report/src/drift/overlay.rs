@@ -46,6 +46,8 @@ fn result(row: &DriftRow) -> Value {
     match row.verdict {
         Verdict::Proved => json!({"value": value}),
         Verdict::Disproved => json!({"value": value, "bgColor": BAD, "textColor": "#ffffff"}),
-        Verdict::NotComparable => json!({"value": value, "bgColor": DOUBT, "textColor": "#ffffff"}),
+        Verdict::Conditional | Verdict::NotComparable => {
+            json!({"value": value, "bgColor": DOUBT, "textColor": "#ffffff"})
+        }
     }
 }

@@ -123,7 +123,7 @@ fn write_worst(report: &DriftReport, options: &TextOptions, page: &mut Page<'_>)
         let mark = match row.verdict {
             Verdict::Proved => ' ',
             Verdict::Disproved => '✗',
-            Verdict::NotComparable => '?',
+            Verdict::Conditional | Verdict::NotComparable => '?',
         };
         let numbers = [row.introduced.largest(), row.budget, row.accumulated.largest()].map(figure);
         let texts = texts([&row.op_type, &row.name, &row.module]);
@@ -242,7 +242,7 @@ fn tone(verdict: Verdict) -> Tone {
     match verdict {
         Verdict::Proved => Tone::Good,
         Verdict::Disproved => Tone::Bad,
-        Verdict::NotComparable => Tone::Doubt,
+        Verdict::Conditional | Verdict::NotComparable => Tone::Doubt,
     }
 }
 

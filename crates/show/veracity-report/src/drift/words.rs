@@ -9,6 +9,7 @@ use crate::plain::count;
 pub(crate) fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Proved => "proved",
+        Verdict::Conditional => "conditional",
         Verdict::Disproved => "disproved",
         Verdict::NotComparable => "not comparable",
     }
@@ -29,7 +30,7 @@ pub(crate) fn verdict_line(report: &DriftReport) -> String {
         Verdict::NotComparable if counts.compared() == 0 => {
             "not comparable: nothing was compared".to_owned()
         }
-        Verdict::NotComparable => format!(
+        Verdict::Conditional | Verdict::NotComparable => format!(
             "not comparable: nothing is wrong among {compared}, but something could not be compared"
         ),
     }

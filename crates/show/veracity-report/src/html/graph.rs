@@ -94,6 +94,7 @@ const SIGN_Y: i32 = 22;
 fn sign(verdict: Verdict) -> (&'static str, &'static str) {
     match verdict {
         Verdict::Proved => ("✓", "proved"),
+        Verdict::Conditional => ("~", "conditional"),
         Verdict::Disproved => ("✗", "disproved"),
         Verdict::NotComparable => ("?", "not comparable"),
     }

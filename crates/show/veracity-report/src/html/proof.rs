@@ -33,6 +33,7 @@ pub(super) fn page(proof: &Proof, drawing: Option<&Drawing>) -> Shell {
     let drawn = drawing.map_or_else(String::new, |drawing| graph(drawing, place));
     page.section("pipeline", "Pipeline", &drawn);
     page.section("findings", "Not proved", &findings(proof));
+    page.section("assumptions", "Assumptions", &noticed::assumptions(proof));
     page.section("noticed", "What tracing noticed", &noticed::noticed(proof));
     page.section("checks", "Ports", &checks::checks(proof));
     page.section("spread", "Spread of errors", &spread::spread(proof));
@@ -57,7 +58,7 @@ fn head(proof: &Proof) -> String {
 
 /// The answer, and that tracing noticed something, as a sentence without a full stop.
 fn sentence(proof: &Proof) -> String {
-    match proof.warnings() {
+    match proof.other_warnings() {
         0 => verdict_line(proof),
         warnings => format!("{}; {}", verdict_line(proof), count(warnings, "warning")),
     }
@@ -65,8 +66,8 @@ fn sentence(proof: &Proof) -> String {
 
 /// The answer and how much it covers.
 fn verdict_line(proof: &Proof) -> String {
-    let Coverage { proved, disproved, not_comparable } = proof.coverage;
-    let all = proved + disproved + not_comparable;
+    let Coverage { proved, conditional, disproved, not_comparable } = proof.coverage;
+    let all = proof.coverage.all();
     let checks = count(all, "check");
     let against = match proof.reference.origin {
         Origin::Python => "what the Python code computed",
@@ -91,16 +92,23 @@ fn verdict_line(proof: &Proof) -> String {
             "Proved: all {checks} of {nodes} {ticks} are within their tolerance of {against}, on the \
              inputs that were tried{passes}"
         ),
+        Verdict::Conditional => format!(
+            "Conditional: all {checks} of {nodes} {ticks} are within their tolerance of {against}, on \
+             the inputs that were tried{passes}, under {}",
+            count(proof.assumptions.len(), "assumption")
+        ),
         Verdict::Disproved => format!(
-            "Disproved: {disproved} of {checks} failed{}{}",
+            "Disproved: {disproved} of {checks} failed{}{}{}",
             rest(proved, "proved"),
+            rest(conditional, "conditional"),
             rest(not_comparable, "not comparable")
         ),
         Verdict::NotComparable if all == 0 => "Not comparable: nothing was compared".to_owned(),
         Verdict::NotComparable => format!(
-            "Not comparable: {not_comparable} of {checks} could not be made{}, and nothing is known \
-             to be wrong",
-            rest(proved, "proved")
+            "Not comparable: {not_comparable} of {checks} could not be made{}{}, and nothing is \
+             known to be wrong",
+            rest(proved, "proved"),
+            rest(conditional, "conditional")
         ),
     }
 }
@@ -109,7 +117,7 @@ fn verdict_line(proof: &Proof) -> String {
 fn findings(proof: &Proof) -> String {
     let mut html = String::new();
     let mut rows: Vec<_> = proof.rows().into_iter().enumerate().collect();
-    rows.retain(|(_, row)| row.verdict != Verdict::Proved || row.is_unstable());
+    rows.retain(|(_, row)| !row.verdict.holds() || row.is_unstable());
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.verdict));
     for (index, row) in rows.iter().take(MOST_FINDINGS) {
         let text = match row.verdict {

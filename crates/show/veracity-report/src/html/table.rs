@@ -122,7 +122,8 @@ fn bar(target: &str, words: &str, more: &str) -> String {
 fn verdicts() -> String {
     let mut html =
         String::from("<label>Verdict <select class=\"which\">\n<option value=\"\">all</option>\n");
-    for each in [Verdict::Proved, Verdict::Disproved, Verdict::NotComparable] {
+    for each in [Verdict::Proved, Verdict::Conditional, Verdict::Disproved, Verdict::NotComparable]
+    {
         let (value, label) = (class(each), verdict(each));
         let _ = writeln!(html, "<option value=\"{value}\">{label}</option>");
     }

@@ -8,6 +8,7 @@ use super::escape::escape;
 pub(super) fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Proved => "proved",
+        Verdict::Conditional => "conditional",
         Verdict::Disproved => "disproved",
         Verdict::NotComparable => "not_comparable",
     }

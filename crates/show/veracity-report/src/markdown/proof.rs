@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
+use veracity_diag::Diagnostic;
 use veracity_results::{
     Coverage, Measurement, Origin, Part, PortProof, Proof, ProofRow, Tolerance, Verdict,
 };
@@ -17,15 +18,22 @@ const MOST_ROWS: usize = 50;
 
 /// A proof as Markdown.
 pub fn proof(proof: &Proof) -> String {
-    let Coverage { proved, disproved, not_comparable } = proof.coverage;
+    let Coverage { proved, conditional, disproved, not_comparable } = proof.coverage;
     let mut text = format!("# Proof: {}\n\n", prose(&proof.subject.bundle));
-    let warnings = match proof.warnings() {
+    let some = |amount: usize, noun: &str| match amount {
         0 => String::new(),
-        warnings => format!(", {}", count(warnings, "warning")),
+        amount => format!(", {}", count(amount, noun)),
+    };
+    let doubts =
+        some(proof.assumptions.len(), "assumption") + &some(proof.other_warnings(), "warning");
+    let conditional = match conditional {
+        0 => String::new(),
+        amount => format!(", {amount} conditional"),
     };
     let _ = writeln!(
         text,
-        "**{}**: {proved} proved, {disproved} disproved, {not_comparable} not comparable{warnings}\n",
+        "**{}**: {proved} proved{conditional}, {disproved} disproved, {not_comparable} not \
+         comparable{doubts}\n",
         verdict(proof.verdict)
     );
     text += &rows(proof);
@@ -57,15 +65,25 @@ fn recording(proof: &Proof) -> String {
             );
         }
     }
+    for found in &proof.assumptions {
+        let _ = writeln!(text, "- assumption {}", said(found));
+        for hint in &found.hints {
+            let _ = writeln!(text, "  - settled by: {}", prose(hint));
+        }
+    }
     for found in proof.untold_findings() {
-        let place = match line_of(found) {
-            place if place.is_empty() => place,
-            place => format!(" at {}", code(&place)),
-        };
-        let (severity, found_code, message) = (found.severity, found.code, prose(&found.message));
-        let _ = writeln!(text, "- {severity} {found_code}{place}: {message}");
+        let _ = writeln!(text, "- {} {}", found.severity, said(found));
     }
     text
+}
+
+/// Code, line and message of a finding.
+fn said(found: &Diagnostic) -> String {
+    let place = match line_of(found) {
+        place if place.is_empty() => place,
+        place => format!(" at {}", code(&place)),
+    };
+    format!("{}{place}: {}", found.code, prose(&found.message))
 }
 
 fn rows(proof: &Proof) -> String {

@@ -67,6 +67,7 @@ pub(crate) fn answer(log: &RewriteLog, checks: Option<&RewriteChecks>) -> String
 pub(super) fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Proved => "proved",
+        Verdict::Conditional => "conditional",
         Verdict::Disproved => "disproved",
         Verdict::NotComparable => "not comparable",
     }
@@ -76,7 +77,7 @@ pub(super) fn tone(verdict: Verdict) -> Tone {
     match verdict {
         Verdict::Proved => Tone::Good,
         Verdict::Disproved => Tone::Bad,
-        Verdict::NotComparable => Tone::Doubt,
+        Verdict::Conditional | Verdict::NotComparable => Tone::Doubt,
     }
 }
 

@@ -106,6 +106,7 @@ fn write_whole(row: &ProofRow<'_>, page: &mut Page<'_>) {
     let name = unreached_node(row).unwrap_or(row.name);
     let (word, tone) = match row.verdict {
         Verdict::Proved => ("proved", Tone::Good),
+        Verdict::Conditional => ("conditional", Tone::Doubt),
         Verdict::Disproved => ("disproved", Tone::Bad),
         Verdict::NotComparable => ("not comparable", Tone::Doubt),
     };

@@ -12,14 +12,30 @@ pub(super) fn write(proof: &Proof, options: &TextOptions, page: &mut Page<'_>) {
         let tone = match one.severity {
             Severity::Error => Tone::Bad,
             Severity::Warning => Tone::Doubt,
+            Severity::Note => Tone::Heading,
         };
         page.headed(&format!("{}:", head(one)), tone, &one.message);
     }
     page.more(found.len(), options.most, "that tracing noticed");
 }
 
+/// What the verdict rests on: a sentence each, its line, and what would settle it.
+pub(super) fn write_assumptions(proof: &Proof, options: &TextOptions, page: &mut Page<'_>) {
+    for one in proof.assumptions.iter().take(options.most) {
+        page.headed(&format!("{}:", head_as(one, "assumption")), Tone::Doubt, &one.message);
+        for hint in &one.hints {
+            page.line(2, &format!("settled by: {hint}"));
+        }
+    }
+    page.more(proof.assumptions.len(), options.most, "assumptions");
+}
+
 fn head(found: &Diagnostic) -> String {
-    let kind = format!("{}[{}]", found.severity, found.code);
+    head_as(found, &found.severity.to_string())
+}
+
+fn head_as(found: &Diagnostic, kind: &str) -> String {
+    let kind = format!("{kind}[{}]", found.code);
     let place = line_of(found);
     if place.is_empty() { kind } else { format!("{kind} at {place}") }
 }

@@ -68,25 +68,30 @@ pub(super) fn part(value: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// `N proved, M disproved, K not comparable (why; why), W warnings`; the last only where there are
-/// some.
+/// `N proved, C conditional, M disproved, K not comparable (why; why), A assumptions, W warnings`;
+/// the second and the last two only where there are some.
 fn answer(proof: &Proof) -> Vec<(Option<Tone>, String)> {
-    let Coverage { proved, disproved, not_comparable } = proof.coverage;
+    let Coverage { proved, conditional, disproved, not_comparable } = proof.coverage;
     let tone = |amount: usize, tone| (amount > 0).then_some(tone);
-    let mut parts = vec![
-        (tone(proved, Tone::Good), format!("{proved} proved")),
-        (None, ", ".to_owned()),
+    let mut parts =
+        vec![(tone(proved, Tone::Good), format!("{proved} proved")), (None, ", ".to_owned())];
+    if conditional > 0 {
+        parts.push((Some(Tone::Doubt), format!("{conditional} conditional")));
+        parts.push((None, ", ".to_owned()));
+    }
+    parts.extend([
         (tone(disproved, Tone::Bad), format!("{disproved} disproved")),
         (None, ", ".to_owned()),
         (tone(not_comparable, Tone::Doubt), format!("{not_comparable} not comparable")),
-    ];
+    ]);
     let why = why(proof);
     if !why.is_empty() {
         parts.push((None, format!(" ({})", why.join("; "))));
     }
-    if proof.warnings() > 0 {
+    let doubts = [(proof.assumptions.len(), "assumption"), (proof.other_warnings(), "warning")];
+    for (amount, noun) in doubts.into_iter().filter(|(amount, _)| *amount > 0) {
         parts.push((None, ", ".to_owned()));
-        parts.push((Some(Tone::Doubt), count(proof.warnings(), "warning")));
+        parts.push((Some(Tone::Doubt), count(amount, noun)));
     }
     parts
 }
@@ -94,7 +99,6 @@ fn answer(proof: &Proof) -> Vec<(Option<Tone>, String)> {
 /// Why something was not compared: each reason once, in the order in which they were found. What
 /// says nothing at all says that, too.
 fn why(proof: &Proof) -> Vec<String> {
-    let Coverage { proved, disproved, not_comparable } = proof.coverage;
     let mut why: Vec<String> = Vec::new();
     let mut add = |reason: &str| {
         if !why.iter().any(|known| known == reason) {
@@ -106,7 +110,7 @@ fn why(proof: &Proof) -> Vec<String> {
             add(&why_unknown(&row));
         }
     }
-    if proved + disproved + not_comparable == 0 {
+    if proof.coverage.all() == 0 {
         proof.rollout.reasons.iter().for_each(|reason| add(&reason.message));
         if why.is_empty() {
             why.push("nothing was compared".to_owned());
@@ -126,7 +130,9 @@ pub(crate) fn why_unknown(row: &ProofRow<'_>) -> String {
         return reason.message.clone();
     }
     let why = match (row.verdict, row.part) {
-        (Verdict::Proved, _) => "the same inputs gave different values, all within the tolerance",
+        (Verdict::Proved | Verdict::Conditional, _) => {
+            "the same inputs gave different values, all within the tolerance"
+        }
         (_, Part::RolloutPort(..)) => "what was measured does not decide it",
         _ => "there was nothing to compare it with",
     };

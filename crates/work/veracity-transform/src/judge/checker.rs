@@ -107,6 +107,7 @@ impl<'e> Checker<'e> {
         let count = |verdict| kept().filter(|check| check.verdict == verdict).count();
         let coverage = Coverage {
             proved: count(Verdict::Proved),
+            conditional: count(Verdict::Conditional),
             disproved: count(Verdict::Disproved),
             not_comparable: count(Verdict::NotComparable),
         };
@@ -135,7 +136,7 @@ impl<'e> Checker<'e> {
     fn opinion(&self, check: &RewriteCheck) -> Result<Opinion> {
         let reason = check.reason.clone().unwrap_or_default();
         let reject = match check.verdict {
-            Verdict::Proved => false,
+            Verdict::Proved | Verdict::Conditional => false,
             Verdict::NotComparable => self.options.unchecked == Unchecked::Reject,
             Verdict::Disproved => match self.options.on_fail {
                 OnFail::Rollback => true,

@@ -41,6 +41,7 @@ pub(super) fn nodes(proof: &Proof) -> String {
         for reason in &node.reasons {
             let _ = writeln!(html, "<p>{}</p>", escape(&reason.message));
         }
+        html += &noticed::assumptions_of(node);
         html += &noticed::of_node(proof, &node.node);
         html += &ports(proof, node, index);
         html += &samples(node, index);

@@ -3,20 +3,32 @@
 use std::fmt::Write as _;
 
 use veracity_diag::{Diagnostic, Severity};
-use veracity_results::{Proof, Verdict};
+use veracity_results::{NodeProof, Proof, Verdict};
 
 use super::super::escape::escape;
 use super::super::table::{Cell, Column, Row, table};
 use super::super::words::class;
 use crate::text::line_of;
 
-/// Every finding, the worst first.
+/// What the verdict rests on, and what would settle it.
+pub(super) fn assumptions(proof: &Proof) -> String {
+    let rows: Vec<Row> = proof.assumptions.iter().map(|one| row(proof, one)).collect();
+    let mut columns = columns();
+    columns[5] = Column::text("what would settle it");
+    table("assumptions-table", &columns, &rows)
+}
+
+fn columns() -> [Column; 6] {
+    ["severity", "code", "node", "line", "what", "what to try"].map(Column::text)
+}
+
+/// Every finding that is no assumption, the worst first.
 pub(super) fn noticed(proof: &Proof) -> String {
-    let mut found: Vec<&Diagnostic> = proof.findings.iter().collect();
+    let is_other = |found: &&Diagnostic| !proof.assumptions.contains(found);
+    let mut found: Vec<&Diagnostic> = proof.findings.iter().filter(is_other).collect();
     found.sort_by_key(|one| std::cmp::Reverse(one.severity));
     let rows: Vec<Row> = found.into_iter().map(|one| row(proof, one)).collect();
-    let columns = ["severity", "code", "node", "line", "what", "what to try"].map(Column::text);
-    table("noticed-table", &columns, &rows)
+    table("noticed-table", &columns(), &rows)
 }
 
 fn row(proof: &Proof, found: &Diagnostic) -> Row {
@@ -34,14 +46,15 @@ fn row(proof: &Proof, found: &Diagnostic) -> Row {
         Cell::Text(found.message.clone()),
         Cell::Text(found.hints.join("; ")),
     ];
-    Row { id: None, verdict: Some(class(rank(found.severity))), cells }
+    Row { id: None, verdict: Some(class(rank(found))), cells }
 }
 
 /// The verdict whose colour a finding has.
-fn rank(severity: Severity) -> Verdict {
-    match severity {
+fn rank(found: &Diagnostic) -> Verdict {
+    match found.severity {
+        _ if found.is_assumption() => Verdict::Conditional,
         Severity::Error => Verdict::Disproved,
-        Severity::Warning => Verdict::NotComparable,
+        Severity::Warning | Severity::Note => Verdict::NotComparable,
     }
 }
 
@@ -54,8 +67,24 @@ pub(super) fn of_node(proof: &Proof, node: &str) -> String {
         let _ = writeln!(
             html,
             "<p><span class=\"{}\">{} {}</span> {}: {}</p>",
-            class(rank(found.severity)),
+            class(rank(found)),
             found.severity,
+            found.code,
+            escape(&line_of(found)),
+            escape(&found.message),
+        );
+    }
+    html
+}
+
+/// The assumptions of a node, a paragraph each.
+pub(super) fn assumptions_of(node: &NodeProof) -> String {
+    let mut html = String::new();
+    for found in &node.assumptions {
+        let _ = writeln!(
+            html,
+            "<p><span class=\"{}\">assumption {}</span> {}: {}</p>",
+            class(Verdict::Conditional),
             found.code,
             escape(&line_of(found)),
             escape(&found.message),
