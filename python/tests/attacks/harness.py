@@ -56,9 +56,9 @@ def attack(program: Program, backend: str) -> Outcome:
     began = time.monotonic()
     try:
         with _quiet(), _bounded(LIMIT_SECS):
-            _compile(program, backend, folder, outcome)
             expected = episodes.in_python(program, backend)
-            outcome.wrong = _compare(program, folder, expected)
+            _compile(program, backend, folder, outcome)
+            outcome.wrong = _compare(program, backend, folder, expected)
     except _TooLong:
         outcome.verdict, outcome.wrong = "hang", f"not done after {LIMIT_SECS} s"
     except Exception as error:
@@ -87,8 +87,12 @@ def _compile(program: Program, backend: str, folder: Path, outcome: Outcome) -> 
         outcome.detail = str(told[0])
 
 
-def _compare(program: Program, folder: Path, expected: Episode) -> str:
-    """Return where the bundle is wrong, or why it cannot be run."""
+def _compare(program: Program, backend: str, folder: Path, expected: Episode) -> str:
+    """Return where the bundle is wrong, or why it or the code itself cannot be run any more."""
+    try:
+        episodes.in_python(program, backend)
+    except Exception as error:
+        return f"the code fails after the session: {type(error).__name__}: {error}"
     try:
         found = episodes.in_bundle(program, folder)
     except Exception as error:
