@@ -43,6 +43,7 @@ from attacks.registry import PROGRAMS, THEMES, Program
 LIMIT_SECS = 60
 #: Share of clean programs that may be anything but proved.
 MAX_ALARMS = 0.03
+_POISONED = "the code fails after the session"
 
 
 class _TooLong(BaseException):
@@ -92,7 +93,7 @@ def _compare(program: Program, backend: str, folder: Path, expected: Episode) ->
     try:
         episodes.in_python(program, backend)
     except Exception as error:
-        return f"the code fails after the session: {type(error).__name__}: {error}"
+        return f"{_POISONED}: {type(error).__name__}: {error}"
     try:
         found = episodes.in_bundle(program, folder)
     except Exception as error:
@@ -238,9 +239,12 @@ def main(arguments: list[str] | None = None) -> int:
     torch.set_num_threads(1)
     if asked.fair:
         return _fair(asked)
-    outcomes = []
+    outcomes: list[Outcome] = []
+    alone = asked.isolated
     for program, backend in _chosen(asked):
-        outcomes.append((_isolated if asked.isolated else attack)(program, backend))
+        outcomes.append((_isolated if alone else attack)(program, backend))
+        # What a session broke for the process must not be held against the programs after it.
+        alone = alone or outcomes[-1].wrong.startswith(_POISONED)
         if asked.json:
             print(json.dumps(asdict(outcomes[-1])), flush=True)
         elif asked.verbose or not outcomes[-1].passed:
