@@ -43,6 +43,7 @@ from attacks.registry import PROGRAMS, THEMES, Program
 LIMIT_SECS = 60
 #: Share of clean programs that may be anything but proved.
 MAX_ALARMS = 0.03
+_POISONED = "the code fails after the session"
 
 
 class _TooLong(BaseException):
@@ -56,9 +57,9 @@ def attack(program: Program, backend: str) -> Outcome:
     began = time.monotonic()
     try:
         with _quiet(), _bounded(LIMIT_SECS):
-            _compile(program, backend, folder, outcome)
             expected = episodes.in_python(program, backend)
-            outcome.wrong = _compare(program, folder, expected)
+            _compile(program, backend, folder, outcome)
+            outcome.wrong = _compare(program, backend, folder, expected)
     except _TooLong:
         outcome.verdict, outcome.wrong = "hang", f"not done after {LIMIT_SECS} s"
     except Exception as error:
@@ -87,13 +88,24 @@ def _compile(program: Program, backend: str, folder: Path, outcome: Outcome) -> 
         outcome.detail = str(told[0])
 
 
-def _compare(program: Program, folder: Path, expected: Episode) -> str:
-    """Return where the bundle is wrong, or why it cannot be run."""
+def _compare(program: Program, backend: str, folder: Path, expected: Episode) -> str:
+    """Return where the bundle is wrong, or why it or the code itself cannot be run any more."""
+    try:
+        episodes.in_python(program, backend)
+    except Exception as error:
+        return f"{_POISONED}: {type(error).__name__}: {error}"
     try:
         found = episodes.in_bundle(program, folder)
     except Exception as error:
         return f"cannot be run: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
     return first_difference(found, expected)
+
+
+def fairness(program: Program, backend: str) -> str:
+    """Return where two fresh instances differ in Python: chance, clocks, or a wrong attack."""
+    with _quiet():
+        twice = [episodes.in_python(program, backend) for _ in range(2)]
+    return first_difference(*twice)
 
 
 @contextlib.contextmanager
@@ -218,15 +230,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--isolated", action="store_true", help="a process for every case")
     parser.add_argument("--json", action="store_true", help="one line of JSON a case, no table")
     parser.add_argument("--tests", action="store_true", help="only the part that `make test` runs")
+    parser.add_argument("--fair", action="store_true", help="only run the code twice and compare")
     parser.add_argument("--verbose", action="store_true", help="say each case as it ends")
     asked = parser.parse_args(arguments)
     os.environ["VERACITY_PROGRESS"] = "0"
     import torch
 
     torch.set_num_threads(1)
-    outcomes = []
+    if asked.fair:
+        return _fair(asked)
+    outcomes: list[Outcome] = []
+    alone = asked.isolated
     for program, backend in _chosen(asked):
-        outcomes.append((_isolated if asked.isolated else attack)(program, backend))
+        outcomes.append((_isolated if alone else attack)(program, backend))
+        # What a session broke for the process must not be held against the programs after it.
+        alone = alone or outcomes[-1].wrong.startswith(_POISONED)
         if asked.json:
             print(json.dumps(asdict(outcomes[-1])), flush=True)
         elif asked.verbose or not outcomes[-1].passed:
@@ -237,6 +255,13 @@ def main(arguments: list[str] | None = None) -> int:
     missed = len(alarms(outcomes)) > MAX_ALARMS * len(clean)
     broken = any(o.kind == BROKEN for o in outcomes)
     return 1 if false_proofs(outcomes) or missed or broken else 0
+
+
+def _fair(asked: argparse.Namespace) -> int:
+    for program, backend in _chosen(asked):
+        if problem := fairness(program, backend):
+            print(program.name, problem)
+    return 0
 
 
 def _chosen(asked: argparse.Namespace) -> list[tuple[Program, str]]:

@@ -15,7 +15,7 @@ def digitize(x: np.ndarray) -> np.ndarray:
     return np.digitize(x, np.array([-1.0, 0.0, 1.0])) * 1.0 + x
 
 
-@clean(rec={"x": array(normal(4))}, in_tests=True)
+@clean(rec={"x": array(normal(4))})
 def linspace(x: np.ndarray) -> np.ndarray:
     return x * np.linspace(0.1, 1.0, 4, dtype=np.float32)
 
@@ -113,7 +113,7 @@ def scratch_array(x: np.ndarray) -> np.ndarray:
     return out
 
 
-@clean(rec={"x": normal(4, 3)}, backends="jit", in_tests=True)
+@clean(rec={"x": normal(4, 3)}, backends="jit")
 def sparse_mm():
     i = torch.tensor([[0, 1, 1], [2, 0, 3]])
     a = torch.sparse_coo_tensor(i, torch.tensor([3.0, 4.0, 5.0]), (2, 4))

@@ -119,7 +119,7 @@ def comprehension_filter(x: Tensor) -> Tensor:
     return torch.stack(kept).sum() if kept else x.sum()
 
 
-@decides(in_tests=True)
+@decides()
 def sum_over_filtered(x: Tensor) -> Tensor:
     return sum(v * w for v, w in zip(x, (1.0, 2.0, 3.0)) if v < 1.0) + x.mean()
 
@@ -158,15 +158,13 @@ def builtin_sorted(x: Tensor) -> Tensor:
     return torch.stack(sorted(x))
 
 
-@hostile(
-    "C", rec={"x": row([1.0, 2.0, 3.0], [1.5, 2.5, 3.5])}, fresh={"x": normal(3)}, in_tests=True
-)
+@hostile("C", rec={"x": row([1.0, 2.0, 3.0], [1.5, 2.5, 3.5])}, fresh={"x": normal(3)})
 def sorted_list_of_floats(x: Tensor) -> Tensor:
     order = sorted(range(3), key=x.tolist().__getitem__)
     return x[order]
 
 
-@hostile("C", rec={"k": fixed([1])}, fresh={"k": integers(0, 3, 1)}, in_tests=True)
+@hostile("C", rec={"k": fixed([1])}, fresh={"k": integers(0, 3, 1)})
 def dict_key(k: Tensor) -> Tensor:
     gains = {0: 0.1, 1: 1.0, 2: -2.0}
     return k.float() + gains[int(k)]
@@ -184,7 +182,7 @@ class HeadByTask(nn.Module):
         return self.heads[k.item()](x) + 0.0 * k
 
 
-@hostile("C", rec={"n": fixed([3]), "x": normal(6)}, fresh={"n": integers(1, 6, 1)}, in_tests=True)
+@hostile("C", rec={"n": fixed([3]), "x": normal(6)}, fresh={"n": integers(1, 6, 1)})
 def int_as_slice(n: Tensor, x: Tensor) -> Tensor:
     return x[: int(n)].sum() + x * 0.1
 
@@ -245,9 +243,7 @@ def numpy_branch(x: np.ndarray) -> np.ndarray:
     return x * np.float32(2.0)
 
 
-@hostile(
-    "C", rec={"x": array(uniform(1, 2, 4))}, fresh={"x": array(uniform(-2, 2, 4))}, in_tests=True
-)
+@hostile("C", rec={"x": array(uniform(1, 2, 4))}, fresh={"x": array(uniform(-2, 2, 4))})
 def numpy_nditer(x: np.ndarray) -> np.ndarray:
     hits = 0
     for v in np.nditer(x):
@@ -276,7 +272,7 @@ def bytes_of_array(x: Tensor) -> Tensor:
     return x + (0.0 if first > 0 else 5.0)
 
 
-@hostile("C", rec={"x": uniform(1, 2, 4)}, fresh={"x": uniform(-2, 2, 4)}, in_tests=True)
+@hostile("C", rec={"x": uniform(1, 2, 4)}, fresh={"x": uniform(-2, 2, 4)})
 def dlpack_consumer(x: Tensor) -> Tensor:
     other = np.from_dlpack(x)
     return x * 2 if float(other.min()) > 0 else x * 3
@@ -346,7 +342,7 @@ class _Monitor:
         return self.answers.get(timeout=5)
 
 
-@hostile("C", rec={"x": uniform(0, 1, 3)}, fresh={"x": uniform(-1, 4, 3)}, in_tests=True)
+@hostile("C", rec={"x": uniform(0, 1, 3)}, fresh={"x": uniform(-1, 4, 3)})
 class ThreadDecides:
     """A safety monitor on a thread of its own that answers by a flag."""
 

@@ -69,7 +69,7 @@ def logged(x: Tensor) -> Tensor:
     return y
 
 
-@clean(rec={"x": normal(3)}, passes=3, in_tests=True)
+@clean(rec={"x": normal(3)}, passes=3)
 def printed(x: Tensor) -> Tensor:
     y = x.sin()
     print("action:", y, f"{y[0]:.2f}")
@@ -98,7 +98,7 @@ class MetricsDict:
         return y
 
 
-@clean(rec={"x": uniform(-1, 1, 3)}, fresh={"x": uniform(-1, 1, 3)}, in_tests=True)
+@clean(rec={"x": uniform(-1, 1, 3)}, fresh={"x": uniform(-1, 1, 3)})
 def check_that_raises(x: Tensor) -> Tensor:
     if not torch.isfinite(x).all():
         raise ValueError("observation is not finite")

@@ -23,7 +23,6 @@ def _mlp(*sizes: int) -> nn.Sequential:
     style="own",
     rec={"observe/q": normal(1, 4), "observe/cmd": normal(1, 2)},
     backends=ALL,
-    in_tests=True,
 )
 def observe_and_act(backend: str):
     net = _mlp(6, 8, 2)

@@ -19,7 +19,7 @@ from attacks.draws import fixed, normal, uniform
 from attacks.registry import hostile
 
 
-@hostile("A", rec={"x": normal(1, 3)}, passes=4, in_tests=True)
+@hostile("A", rec={"x": normal(1, 3)}, passes=4)
 class StepCounter:
     """A counter as int that scales the output."""
 
@@ -31,7 +31,7 @@ class StepCounter:
         return x * min(1.0, self.n / 8)
 
 
-@hostile("A", rec={"x": normal(1, 3)}, passes=3, in_tests=True)
+@hostile("A", rec={"x": normal(1, 3)}, passes=3)
 class SoftStartThatWaits:
     """A ramp that begins after the recorded passes."""
 
@@ -80,7 +80,7 @@ class SinceStart:
         return x * (1.0 + (elapsed * 1e3) % 7.0)
 
 
-@hostile("A", rec={"x": normal(3)}, passes=4, in_tests=True)
+@hostile("A", rec={"x": normal(3)}, passes=4)
 class RingIndex:
     """A ring buffer with an int as its index."""
 
@@ -157,7 +157,7 @@ def class_attribute_counter():
 _HITS = 0
 
 
-@hostile("A", rec={"x": normal(2)}, passes=4, in_tests=True)
+@hostile("A", rec={"x": normal(2)}, passes=4)
 def global_counter_every_third():
     """Holds its output two of three ticks with a number in a global."""
     global _HITS
@@ -249,7 +249,7 @@ def random_of_python():
     return step
 
 
-@hostile("B", rec={"x": normal(2)}, passes=4, in_tests=True)
+@hostile("B", rec={"x": normal(2)}, passes=4)
 def dither_of_torch():
     """Noise of torch in a node."""
     return lambda *a: a[0] + 0.1 * torch.randn(2)

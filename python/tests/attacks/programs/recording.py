@@ -22,7 +22,6 @@ from attacks.registry import ALL, clean, hostile
     },
     fresh={"pad": fixed([[False, False, False, False], [False, True, True, True]])},
     passes=3,
-    in_tests=True,
 )
 class PaddedEncoder(nn.Module):
     """The fast path of TransformerEncoder zeroes padded rows."""
@@ -74,7 +73,7 @@ def is_numpy_number(x: np.ndarray) -> np.ndarray:
     return x - peak
 
 
-@hostile("B", rec={"x": array(normal(4))}, in_tests=True)
+@hostile("B", rec={"x": array(normal(4))})
 def exact_array_type(x: np.ndarray) -> np.ndarray:
     y = np.tanh(x)
     return y * np.float32(0.5) if type(y) is np.ndarray else y

@@ -14,7 +14,7 @@ def run_by_program(**options):
     return hostile("E", runner="cli", **options)
 
 
-@run_by_program(in_tests=True)
+@run_by_program()
 def sliced_input(x: Tensor) -> Tensor:
     return x[:, 1:3] * 2.0
 

@@ -80,14 +80,14 @@ class TinyHead(nn.Module):
 
 @hostile("D", rec={"x": normal(3)}, passes=4)
 class MixedChannels:
-    """One channel in kilometres, one in micrometres that a state moves."""
+    """One channel in kilometres, three in micrometres that a state moves."""
 
     def __init__(self) -> None:
-        self.s = torch.zeros(1)
+        self.s = torch.zeros(3)
 
     def __call__(self, x: Tensor) -> Tensor:
-        self.s = self.s + 1e-6 * x[:1].abs()
-        return torch.cat([x * 1e4, self.s])
+        self.s = self.s + 1e-6 * x.abs()
+        return torch.cat([x[:1] * 1e4, self.s])
 
 
 @hostile("D", rec={"x": normal(4)}, passes=3)

@@ -38,7 +38,7 @@ class HistoryFilledFromFirst:
         return torch.cat(tuple(self.hist), -1)
 
 
-@hostile("A", rec={"x": normal(2)}, passes=4, in_tests=True)
+@hostile("A", rec={"x": normal(2)}, passes=4)
 class ZeroedByFirst:
     """Everything is relative to the first position."""
 
@@ -76,7 +76,7 @@ def gravity_by_lru_cache():
     return step
 
 
-@hostile("A", style="own", rec={"est/z": normal(2)}, passes=6, in_tests=True)
+@hostile("A", style="own", rec={"est/z": normal(2)}, passes=6)
 def policy_that_starts_late(backend: str):
     """The estimator runs from the start, the policy from the third tick."""
     s, h, tick = torch.zeros(2), torch.zeros(2), 0

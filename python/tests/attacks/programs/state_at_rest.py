@@ -143,7 +143,7 @@ class MovingAverageAtRest:
         return x - self.mean
 
 
-@hostile("A", rec={"x": normal(4)}, passes=4, in_tests=True, backends=("jit", "onnx"))
+@hostile("A", rec={"x": normal(4)}, passes=4, backends=("jit", "onnx"))
 class SlowNormaliser:
     """rsl_rl's empirical normalisation with a rate far below the tolerance of a tick."""
 
@@ -168,7 +168,7 @@ class EnergyMeter:
         return x * 3.0, self.kwh * 1.0
 
 
-@hostile("A", rec={"x": fixed([0.2, 0.1])}, fresh={"x": normal(2)}, passes=4, in_tests=True)
+@hostile("A", rec={"x": fixed([0.2, 0.1])}, fresh={"x": normal(2)}, passes=4)
 class ToggledTwice:
     """A state that the code itself sets back to its first value within a pass."""
 
@@ -321,9 +321,7 @@ class SchmittTrigger:
         return self.level * x
 
 
-@hostile(
-    "A", rec={"a": fixed([[0.1, 0.1, 0.1]])}, fresh={"a": normal(1, 3)}, passes=5, in_tests=True
-)
+@hostile("A", rec={"a": fixed([[0.1, 0.1, 0.1]])}, fresh={"a": normal(1, 3)}, passes=5)
 class ActionRateLimiter:
     """The same action all along: the limit on its change is not felt."""
 

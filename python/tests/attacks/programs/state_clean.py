@@ -28,7 +28,7 @@ class Memory(nn.Module):
         return self.head(out.squeeze(0))
 
 
-@clean("A", rec={"obs": normal(1, 5)}, passes=5, in_tests=True)
+@clean("A", rec={"obs": normal(1, 5)}, passes=5)
 class LstmPair(nn.Module):
     """A tuple of states that starts as None."""
 
@@ -43,7 +43,7 @@ class LstmPair(nn.Module):
         return self.out(y[0])
 
 
-@clean("A", rec={"x": normal(2, 4)}, backends=("jit", "onnx"), in_tests=True)
+@clean("A", rec={"x": normal(2, 4)}, backends=("jit", "onnx"))
 class CellState(nn.Module):
     """`self.h = h_new` from zeros."""
 
@@ -75,7 +75,7 @@ class LstmCellList(nn.Module):
         return x * 2
 
 
-@clean("A", rec={"obs": normal(1, 3)}, passes=7, in_tests=True)
+@clean("A", rec={"obs": normal(1, 3)}, passes=7)
 class DequeHistory:
     """A deque of the last four observations, filled with zeros."""
 
@@ -279,7 +279,7 @@ def state_in_a_global():
     return step
 
 
-@clean("A", rec={"x": normal(3)}, passes=4, style="method", in_tests=True)
+@clean("A", rec={"x": normal(3)}, passes=4, style="method")
 class MethodWithState:
     """`annotate.method` on a method that keeps a tensor."""
 
@@ -319,7 +319,7 @@ class BufferInPlace(nn.Module):
         return self.h.sigmoid()
 
 
-@clean("A", rec={"x": normal(3), "reset": flags(0.3, 1)}, passes=6, in_tests=True)
+@clean("A", rec={"x": normal(3), "reset": flags(0.3, 1)}, passes=6)
 class ResetByMask:
     """A state that a flag sets to zero, as environments do."""
 
