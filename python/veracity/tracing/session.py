@@ -250,5 +250,6 @@ class Session:
         try:
             yield location
         finally:
-            if self.recording and followed:
+            # A guard of inference mode puts the modes back that it found when it was entered.
+            if followed and (self.recording or torch.is_inference_mode_enabled()):
                 self.modes.install()

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::execution::{Execution, Mark, OutputMark, Read, Time};
 use crate::geometry::Geometry;
 use crate::ids::{EventId, ExecutionId, OpId, PortId, SiteId, StorageId, ViewId};
+use crate::memory::Derived;
 use crate::slice::Slice;
 use crate::slicer::{Leaf, Liveness, Place, comes_from_inputs, leaves, slice};
 use crate::tape::Tape;
@@ -319,8 +320,9 @@ impl<'a> Inference<'a> {
     fn provenance(&self, leaf: &Leaf) -> Provenance {
         let found = self.made(leaf).or_else(|| self.written(leaf)).or_else(|| self.given(leaf));
         found.or_else(|| self.returned(leaf)).or_else(|| self.moved(leaf)).unwrap_or_else(|| {
-            let node = self.latest.execution.node;
-            let derived = self.tape.memory.derived(leaf.view).any(|piece| piece.node == node);
+            let Execution { node, opened_at, .. } = self.latest.execution;
+            let before = |piece: &Derived| piece.node == node && piece.since < opened_at;
+            let derived = self.tape.memory.derived(leaf.view).any(before);
             if derived { Provenance::Doubt(DoubtKind::MadeOutside) } else { Provenance::Fixed }
         })
     }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
+use crate::execution::Time;
 use crate::geometry::Geometry;
 use crate::ids::{EventId, ExecutionId, NodeId, SiteId, StorageId, ViewId};
 use crate::report::Origin;
@@ -35,6 +36,8 @@ pub(crate) struct Derived {
     pub(crate) node: NodeId,
     /// Where it was computed.
     pub(crate) site: SiteId,
+    /// Since when it is so.
+    pub(crate) since: Time,
     /// Which part of the storage; `None` is all of it.
     pub(crate) region: Option<ViewId>,
 }
@@ -188,9 +191,11 @@ impl Memory {
     }
 
     /// Notes that the memory under a view was computed from values of a node.
-    pub(crate) fn derive(&mut self, view: ViewId, node: NodeId, site: SiteId) {
-        let piece = Derived { node, site, region: Some(view) };
+    pub(crate) fn derive(&mut self, view: ViewId, node: NodeId, site: SiteId, time: Time) {
+        let mut piece = Derived { node, site, since: time, region: Some(view) };
         let pieces = &mut self.storage_mut(self.storage_of(view)).derived;
+        let same = |known: &&Derived| (known.node, known.region) == (node, piece.region);
+        piece.since = pieces.iter().find(same).map_or(time, |known| known.since);
         // The latest line is the one that a person looks for.
         pieces.retain(|known| (known.node, known.region) != (node, piece.region));
         pieces.insert(0, piece);

@@ -271,7 +271,7 @@ impl Tape {
         let number = self.history.complete(ended.node, ended.light, observations);
         for output in &ended.outputs {
             let view = output.read.view;
-            self.memory.derive(view, ended.node, output.site);
+            self.memory.derive(view, ended.node, output.site, self.clock);
             if self.memory.under(view).count == output.read.count {
                 let origin = Origin { node: ended.node, execution: number, port: output.port };
                 let (count, light, stretch) = (output.read.count, ended.light, self.stretch);

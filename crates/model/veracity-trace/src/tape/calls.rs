@@ -172,7 +172,7 @@ impl Tape {
             }
             let site = self.computed_at(call);
             for node in nodes {
-                self.memory.derive(call.part.unwrap_or(view), *node, site);
+                self.memory.derive(call.part.unwrap_or(view), *node, site, self.clock);
             }
         }
     }
@@ -192,7 +192,7 @@ impl Tape {
             }
             let site = self.computed_at(call);
             for node in nodes {
-                self.memory.derive(*output, *node, site);
+                self.memory.derive(*output, *node, site, self.clock);
             }
             let storage = self.memory.storage_of(*output);
             self.reach(storage, taint);
