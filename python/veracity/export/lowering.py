@@ -129,6 +129,8 @@ def literal(value: Any, called: str, location: str) -> Any:
         return literal(value.value, called, location)
     if isinstance(value, _PLAIN_TYPES):
         return value
+    if isinstance(getattr(value, "dtype", None), torch.dtype):  # `torch.FloatTensor`
+        return value.dtype
     if callable(value):
         raise unsupported(
             f"{called} takes the Python function {getattr(value, '__name__', value)!r}",

@@ -285,9 +285,11 @@ def _to_tensor(original: Any, name: str, *, copies: bool) -> Any:
 def _new_tensor(original: Any, name: str) -> Any:
     def new_tensor(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
         data = traced_names(data)
-        if not arrays.active() or not arrays.traced_in(data):
+        tensors = [leaf for leaf in _flat(data) if isinstance(leaf, torch.Tensor)]
+        if not arrays.active() or not (tensors or arrays.traced_in(data)):
             return original(self, data, *args, **kwargs)
-        like = original(self, arrays.plain(data), *args, **kwargs)
+        with arrays.pause():
+            like = original(self, arrays.plain(data), *args, **kwargs)
         return torch.tensor(
             data, dtype=like.dtype, device=like.device, requires_grad=like.requires_grad
         )

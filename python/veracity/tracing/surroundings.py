@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity._generators import gpu_in_use
-from veracity.tracing import array_plain, arrays
+from veracity.tracing import array_plain, arrays, constructors
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -42,6 +42,7 @@ class Surroundings:
             self._watch_foreign_memory(undo)
             arrays.install_patches()
             undo.callback(arrays.remove_patches)
+            constructors.install(undo)
             session = self._session
             undo.enter_context(array_plain.listening(session.recorder, session.log.caution))
 
