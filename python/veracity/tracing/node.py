@@ -79,6 +79,7 @@ class Pass:
         buffers: Buffers of modules that are followed.
         separated: Tensors that were one, and got memory of their own; with their write counts.
         chance: Where the generators of random numbers were when the first pass began.
+        begun_at: `file:line` of its first inputs, where `input_tensors` began it.
     """
 
     execution: int
@@ -93,6 +94,7 @@ class Pass:
     buffers: list[TrackedBuffer] = field(default_factory=list)
     separated: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     chance: tuple[Any, ...] | None = None
+    begun_at: str = ""
 
 
 @dataclass
@@ -123,6 +125,7 @@ class TracedNode:
         replay_inputs: Names of its inputs.
         again: How to run its code again: an `Again`, or what watches for one on the first pass.
         draws: Whether Python or NumPy drew random numbers during its first pass.
+        dropped: Inputs of passes before the first that were not finished, by name.
     """
 
     number: int
@@ -149,6 +152,7 @@ class TracedNode:
     replay_inputs: list[str] = field(default_factory=list)
     again: Any = None
     draws: bool = False
+    dropped: list[tuple[str, torch.Tensor]] = field(default_factory=list)
 
     @property
     def finished(self) -> bool:

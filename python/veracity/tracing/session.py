@@ -154,6 +154,12 @@ class Session:
             node.open_pass = self._begin_pass(node)
         return node, node.open_pass
 
+    def abandon(self, node: TracedNode) -> None:
+        """Forget the running pass of a node: an exception ended it."""
+        if node.open_pass is not None:
+            self.recorder.abandon(node.open_pass.execution)
+            node.open_pass = None
+
     def _begin_pass(self, node: TracedNode) -> Pass:
         self._clock += 1
         self._threads_seen.add(threading.get_ident())
