@@ -31,7 +31,7 @@ def install(undo: contextlib.ExitStack) -> None:
             setattr(torch, name, _Legacy(f"torch.{name}", (), {"original": original}))
     if "__new__" not in vars(torch.Tensor):
         undo.callback(delattr, torch.Tensor, "__new__")
-        torch.Tensor.__new__ = _new  # type: ignore[method-assign, assignment]
+        torch.Tensor.__new__ = _new  # type: ignore[method-assign]
 
 
 class _Legacy(type):
@@ -66,5 +66,4 @@ def _is_data(args: tuple[Any, ...]) -> bool:
     """Whether a constructor is given elements, in a thread that is recorded."""
     if len(args) != 1 or not arrays.active():
         return False
-    kinds = list | tuple | numpy.ndarray
-    return isinstance(args[0], kinds) and not isinstance(args[0], torch.Size)
+    return isinstance(args[0], (list, tuple, numpy.ndarray)) and not isinstance(args[0], torch.Size)

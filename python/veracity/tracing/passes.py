@@ -14,6 +14,7 @@ import torch
 
 from veracity.errors import Diagnostic, VeracityError
 from veracity.tracing import findings, names
+from veracity.tracing.agreement import rounding_explains, same_value
 from veracity.tracing.node import DTYPE_NAMES, Pass, TracedNode
 from veracity.tracing.slice import Ref, Slice
 
@@ -48,7 +49,23 @@ def _replays(session: Session, node: TracedNode, running: Pass) -> bool:
     if isinstance(results, torch.Tensor):
         results = (results,)
     wanted = [running.outputs[name] for name in node.result_marks()]
-    return all(_same(got, want) for got, want in zip(results, wanted, strict=True))
+    if all(same_value(got, want) for got, want in zip(results, wanted, strict=True)):
+        return True
+    return _is_rounding(session, node, module, inputs, list(results), wanted)
+
+
+def _is_rounding(
+    session: Session,
+    node: TracedNode,
+    module: torch.fx.GraphModule,
+    inputs: list[torch.Tensor],
+    results: list[torch.Tensor],
+    wanted: list[torch.Tensor],
+) -> bool:
+    explained = rounding_explains(module, inputs, results, wanted)
+    if explained:
+        session.log.detail(f"`{node.name}`: a later pass differs by what rounding can do")
+    return explained
 
 
 def _replay_module(session: Session, node: TracedNode) -> torch.fx.GraphModule | None:
@@ -121,14 +138,6 @@ def changed_constants(node: TracedNode, program: Slice) -> list[Diagnostic]:
     return [findings.changed_constant(node.name, location) for location in sorted(places)]
 
 
-def _same(got: torch.Tensor, want: torch.Tensor) -> bool:
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return False
-    if not got.dtype.is_floating_point:
-        return torch.equal(got, want)
-    return torch.allclose(got, want, rtol=1e-4, atol=1e-6, equal_nan=True)
-
-
 def _explain(
     session: Session, node: TracedNode, later: int, escapes: list[tuple[str, str, int]]
 ) -> None:
@@ -163,7 +172,7 @@ def _changed_constants(session: Session, node: TracedNode, later: int) -> list[D
         if what != "constant":
             continue
         left, right = first_slice.constants[first].tensor, later_slice.constants[other].tensor
-        if not _same(left, right):
+        if not same_value(left, right):
             found.append(findings.missed_input(node.name, location, _described(right)))
     return found
 
@@ -212,7 +221,7 @@ def leftovers(session: Session, node: TracedNode) -> list[Diagnostic]:
     except (VeracityError, RuntimeError) as error:
         session.log.detail(f"`{node.name}` cannot be run again: {error}")
         return []
-    if all(_same(got, want) for got, want in zip(after, left, strict=False)):
+    if all(same_value(got, want) for got, want in zip(after, left, strict=False)):
         return []
     return [
         findings.left_behind(node.name, location)
