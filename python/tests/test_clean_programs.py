@@ -177,6 +177,100 @@ def test_masks_are_followed(name: str, backend: str, tmp_path: Path) -> None:
     holds(lambda: step, draw, backend, tmp_path)
 
 
+MATRIX = torch.tensor([[0.0, 1, 0, 0], [0, 0, 0, 2], [1, 0, 0, 0]])
+
+
+def sparse_of_literals(x: torch.Tensor) -> torch.Tensor:
+    made = torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 2]]), torch.tensor([1.0, 2.0]), (3, 4))
+    return torch.sparse.mm(made, x)
+
+
+def multiplied(by: Callable[..., Any], matrix: torch.Tensor) -> Step:
+    return lambda x: by(matrix, x)
+
+
+SPARSE: dict[str, tuple[Callable[[], Step], Draw]] = {
+    "sparse.mm": (lambda: multiplied(torch.sparse.mm, MATRIX.to_sparse()), tensor(4, 2)),
+    "matmul": (lambda: multiplied(torch.matmul, MATRIX.to_sparse()), tensor(4, 2)),
+    "compressed": (lambda: multiplied(torch.matmul, MATRIX.to_sparse_csr()), tensor(4, 2)),
+    "a vector": (lambda: multiplied(torch.mv, MATRIX.to_sparse()), tensor(4)),
+    "made in the node": (lambda: sparse_of_literals, tensor(4, 2)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("backend", ["jit", "onnx", "pt2"])
+@pytest.mark.parametrize("name", SPARSE)
+def test_a_sparse_constant_is_exported_dense(name: str, backend: str, tmp_path: Path) -> None:
+    make, draw = SPARSE[name]
+    holds(make, draw, backend, tmp_path)
+
+
+@pytest.mark.parametrize("sparse", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
+def test_a_sparse_tensor_of_traced_values_is_no_constant(sparse: Any, tmp_path: Path) -> None:
+    veracity.start("traced", save_path=str(tmp_path))
+    x = veracity.annotate.input_tensors("n", {"x": torch.randn(3, 3)})
+    with pytest.raises(veracity.VeracityError, match="cannot be followed"):
+        veracity.annotate.output_tensors("n", {"y": sparse(x) @ x}, export_with="jit")
+
+
+def lazy() -> Step:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.LazyConv1d(4, 3), torch.nn.LazyBatchNorm1d(), torch.nn.Flatten(),
+        torch.nn.LazyLinear(2),
+    ).eval()  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["jit", "onnx", "pt2"])
+def test_lazy_modules_may_be_filled_by_the_first_pass(backend: str, tmp_path: Path) -> None:
+    with torch.no_grad():
+        holds(lazy, tensor(2, 3, 8), backend, tmp_path)
+
+
+def kinematics(q: torch.Tensor) -> torch.Tensor:
+    return torch.stack([q[0].cos() + (q[0] + q[1]).cos(), q[0].sin() + (q[0] + q[1]).sin(), q[2]])
+
+
+DERIVATIVES: dict[str, Step] = {
+    "jacrev": lambda x: torch.func.jacrev(kinematics)(x),
+    "jacfwd": lambda x: torch.func.jacfwd(kinematics)(x) @ x,
+    "grad": lambda x: torch.func.grad(lambda q: (q**3).sum())(x),
+    "hessian": lambda x: torch.func.hessian(lambda q: (q**3).sum() * q[0])(x),
+}
+
+
+@pytest.mark.parametrize("backend", ["jit", "onnx", "pt2"])
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_of_torch_func_are_exported(name: str, backend: str, tmp_path: Path) -> None:
+    holds(lambda: DERIVATIVES[name], tensor(3), backend, tmp_path)
+
+
+def by_autograd(x: torch.Tensor) -> torch.Tensor:
+    with torch.enable_grad():
+        q = x.detach().requires_grad_(True)
+        found: torch.Tensor = torch.autograd.grad((q**2).sum() * q[0].sin(), q)[0]
+        return found
+
+
+AUTOGRAD: dict[str, Step] = {
+    "grad": by_autograd,
+    "jacobian": lambda x: torch.autograd.functional.jacobian(kinematics, x),
+}
+
+
+@pytest.mark.parametrize("name", AUTOGRAD)
+def test_autograd_is_refused_with_what_to_write_instead(name: str, tmp_path: Path) -> None:
+    veracity.start("autograd", save_path=str(tmp_path))
+    with pytest.raises(veracity.VeracityError, match=r"torch\.func \(grad, jacrev, jacfwd\)"):
+        for _ in range(PASSES):
+            x = veracity.annotate.input_tensors("n", {"x": torch.randn(3)})
+            y = AUTOGRAD[name](x)
+            veracity.annotate.output_tensors("n", {"y": y}, export_with="jit")
+        veracity.stop()
+        veracity.compile_graph(visualize=False)
+
+
 def pieces(x: Any) -> Any:
     return np.piecewise(x, [x < 0, x > 1], [lambda v: -v, 1.0, lambda v: v * v])
 

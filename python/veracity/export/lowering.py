@@ -413,7 +413,8 @@ _REPLACED: dict[Operation, Callable[..., Any]] = {
 }
 
 _NO_GRADIENTS = (
-    "gradients are not part of an exported model: compute what you need without autograd"
+    "what autograd computes is not recorded: write it with torch.func (grad, jacrev, jacfwd), "
+    "which is, or write the derivative down"
 )
 _NO_MEMORY_TRICKS = "copy the values with copy_() instead"
 _REFUSED: dict[Operation, str] = {

@@ -77,6 +77,7 @@ class Session:
             undo.callback(self._patches.uninstall)
             self.surroundings.hook_arrays(undo)
             self.surroundings.run_eagerly(undo)
+            self.surroundings.fill_lazy_modules_unseen(undo)
             self.surroundings.remember_everything()
             self._threads.install()
             undo.callback(self._threads.remove)
