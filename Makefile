@@ -32,6 +32,8 @@ build: setup ## Build the command line and the Python package
 demo: build ## Make an example pipeline, export it, prove it, run it
 	$(BIN)/python examples/gru_policy/demo.py --veracity target/debug/veracity --out demo-output
 
+# Ends with what was skipped, why, and the command that brings it (without Chromium the tests of the
+# pages in a browser are: apt-get install chromium).
 test: build ## Run every test: Rust, Python, interop, documentation
 	cargo test --locked --workspace --exclude veracity-py --quiet
 	$(BIN)/python -m pytest -q python/tests

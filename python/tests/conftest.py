@@ -40,6 +40,29 @@ def pytest_configure() -> None:
         torch.backends.cudnn.allow_tf32 = False  # the tests know what float32 gives
 
 
+#: What tests may lack, told by a word of their reason, and the command that brings it.
+WHAT_BRINGS_IT = {
+    "Chromium": "apt-get install chromium",
+    "CUDA": "run the tests on a machine with an NVIDIA GPU and a CUDA build of torch",
+}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """End with what was skipped, why, and the one command that brings it."""
+    skipped: dict[str, int] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reason = reason.removeprefix("Skipped: ")
+        skipped[reason] = skipped.get(reason, 0) + 1
+    if not skipped:
+        return
+    terminalreporter.section("skipped")
+    for reason, count in sorted(skipped.items()):
+        cures = [command for word, command in WHAT_BRINGS_IT.items() if word in reason]
+        cure = f"; to run them: {cures[0]}" if cures else ""
+        terminalreporter.line(f"{count} tests: {reason}{cure}")
+
+
 def save_onnx(
     path: Path,
     nodes: list[onnx.NodeProto],

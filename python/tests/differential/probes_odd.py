@@ -263,10 +263,10 @@ def a_view_made_before_the_session(x: Tensor) -> Tensor:
     return x[:, :2] * _VIEW
 
 
-@told("VER0920", "VER0924", "VER1001")
+@right()
 def a_sparse_operand(x: Tensor) -> Tensor:
     eye = torch.eye(4).to_sparse()
-    return torch.sparse.mm(eye, x.t()).t()  # told
+    return torch.sparse.mm(eye, x.t()).t()
 
 
 @told("VER0920", "VER0924", "VER1001", "VER0902", "VER0908")

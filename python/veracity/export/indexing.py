@@ -69,6 +69,12 @@ def setitem(tensor: torch.Tensor, index: Any, value: Any) -> None:
     if masks:
         _set_masked(tensor, index, functools.reduce(torch.logical_and, masks), value)
         return
+    items = _items(index)
+    if len(items) == 1 and _is_long_mask(items[0]) and isinstance(value, torch.Tensor):
+        # Python's assignment takes off an axis of one element, which the tracer would keep doing.
+        value = _fitting(value, tensor, tensor.dim() - items[0].dim() + 1)
+        torch.ops.aten.index_put_.default(tensor, [items[0]], value)
+        return
     plain, chosen = _without_scalars(tensor, index)
     if not chosen:
         tensor[index] = value
@@ -122,6 +128,10 @@ def _is_mask(item: Any) -> bool:
     """Recognise a mask of one element, which torch would read as a Python value."""
     is_scalar = isinstance(item, torch.Tensor) and item.dim() == 0
     return is_scalar and item.dtype in (torch.bool, torch.uint8)
+
+
+def _is_long_mask(item: Any) -> bool:
+    return isinstance(item, torch.Tensor) and item.dtype == torch.bool and item.dim() > 0
 
 
 def _without_scalars(

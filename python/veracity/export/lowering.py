@@ -130,6 +130,8 @@ def literal(value: Any, called: str, location: str) -> Any:
         return literal(value.value, called, location)
     if isinstance(value, _PLAIN_TYPES):
         return value
+    if isinstance(getattr(value, "dtype", None), torch.dtype):  # `torch.FloatTensor`
+        return value.dtype
     if callable(value):
         raise unsupported(
             f"{called} takes the Python function {getattr(value, '__name__', value)!r}",
@@ -414,7 +416,8 @@ _REPLACED: dict[Operation, Callable[..., Any]] = {
 }
 
 _NO_GRADIENTS = (
-    "gradients are not part of an exported model: compute what you need without autograd"
+    "what autograd computes is not recorded: write it with torch.func (grad, jacrev, jacfwd), "
+    "which is, or write the derivative down"
 )
 _NO_MEMORY_TRICKS = "copy the values with copy_() instead"
 _REFUSED: dict[Operation, str] = {

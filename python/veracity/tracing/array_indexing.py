@@ -104,7 +104,8 @@ def _part(self: Any, items: list[Any], expected: Any) -> Any:
     state = state_of(self)
     key, reversed_axes = array_keys.basic_key(items, plain_array(self).shape, state.reversed_axes)
     got = state.tensor[key]
-    if isinstance(expected, numpy.generic):
+    # A part of a scalar (`x[None]`) is a new array.
+    if isinstance(expected, numpy.generic) or not arrays.is_array(self):
         return own(torch.clone(got), expected, state.memory.derived)
     if not same_place(numpy.flip(expected, reversed_axes) if reversed_axes else expected, got):
         return wrap(expected, shown(expected, state))

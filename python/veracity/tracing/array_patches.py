@@ -19,6 +19,7 @@ import numpy
 import torch
 
 from veracity.tracing import arrays
+from veracity.tracing.array_composed import vectorized
 from veracity.tracing.array_operations import array_of_items, constant_array, perform, tell_of
 from veracity.tracing.array_plain import LIBRARIES, traced_name, traced_names
 from veracity.tracing.array_table import cast, words
@@ -68,6 +69,7 @@ def install() -> None:
     for name, function in list(vars(numpy.random).items()):
         if callable(function) and not isinstance(function, type) and not name.startswith("_"):
             _replace(numpy.random, name, _refusing)
+    _replace(numpy.vectorize, "__call__", _vectorized)
     for owner, names in _WITH_NUMBERS:
         for name in names:
             _replace(owner, name, _taking_numbers)
@@ -194,6 +196,23 @@ def _taking_lists(original: Any, name: str) -> Any:
     return call
 
 
+def _vectorized(original: Any, name: str) -> Any:
+    """Return the call of a vectorised function that follows each element."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        args = traced_names(args)
+        plain_call = kwargs or self.signature is not None or self.excluded
+        if not arrays.active() or plain_call or arrays.only_constants(args):
+            return original(self, *args, **kwargs)
+        return vectorized(self, tuple(_as_operand(one) for one in args))
+
+    return call
+
+
+def _as_operand(value: Any) -> Any:
+    return array_of_items(value) if type(value) in (list, tuple) else value
+
+
 def _refusing(original: Any, name: str) -> Any:
     """Return a function that C code would do on the memory of its arguments, unseen."""
 
@@ -285,11 +304,12 @@ def _to_tensor(original: Any, name: str, *, copies: bool) -> Any:
 def _new_tensor(original: Any, name: str) -> Any:
     def new_tensor(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
         data = traced_names(data)
-        if not arrays.active() or not arrays.traced_in(data):
+        tensors = [leaf for leaf in _flat(data) if isinstance(leaf, torch.Tensor)]
+        if not arrays.active() or not (tensors or arrays.traced_in(data)):
             return original(self, data, *args, **kwargs)
-        like = original(self, arrays.plain(data), *args, **kwargs)
-        return torch.tensor(
-            data, dtype=like.dtype, device=like.device, requires_grad=like.requires_grad
-        )
+        with arrays.pause():
+            like = original(self, arrays.plain(data), *args, **kwargs)
+            options = {name: getattr(like, name) for name in ("dtype", "device", "requires_grad")}
+        return torch.tensor(data, **options)
 
     return new_tensor

@@ -14,6 +14,7 @@ import numpy
 import torch
 
 from veracity.tracing import array_table, arrays
+from veracity.tracing.array_composed import COMPOSED
 from veracity.tracing.array_indexing import add_at, get_item, set_item
 from veracity.tracing.array_operations import (
     array_of_items,
@@ -199,6 +200,8 @@ def perform_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         return func(*plain(args), **plain(kwargs))
     if func is _COPYTO:
         return _copyto(*args, **kwargs)
+    if func in COMPOSED and not only_constants(args, kwargs):
+        return COMPOSED[func](*args, **kwargs)
     reference = _ZEROS_LIKE if func is _EMPTY_LIKE else func
     ragged = func in array_table.RAGGED or (func is _WHERE and len(args) == 1)
     expression = array_table.FUNCTIONS.get(func)

@@ -12,7 +12,6 @@ from veracity.annotations import Entry
 from veracity.errors import refuse
 from veracity.tracing import again, arrays, method
 from veracity.tracing.flatten import flatten
-from veracity.tracing.node import TracedNode
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -54,17 +53,12 @@ class Calls:
         try:
             result = method.call_with(function, args, kwargs, marked)
         except BaseException:
-            self._abandon(node)
+            self._session.abandon(node)
             raise
         results = method.named_results(function, result, place)
         entries = [Entry(key, value, None) for key, value in results.items()]
         self._session.outputs.output_tensors(name, entries, [], export_with, backend_params)
         return result
-
-    def _abandon(self, node: TracedNode) -> None:
-        if node.open_pass is not None:
-            self._session.recorder.abandon(node.open_pass.execution)
-            node.open_pass = None
 
     def mirror(self, source: Any, target: Any) -> Any:
         """Let `target` pass for `source`; see `veracity.annotate`."""

@@ -65,6 +65,7 @@ class Closing:
     ) -> None:
         node.slice_number = node.first_slice = closed["slice"]
         program = passes.slice_of(self._session, node)
+        self._session.inputs.refuse_dropped(node, program)
         node.constant_versions = passes.versions_of(program)
         node.watched = passes.watched(program)
         names = node.input_names()

@@ -14,6 +14,7 @@ from veracity.tracing import arrays, findings, memory
 from veracity.tracing.flatten import flatten, rebuild
 from veracity.tracing.node import InputMark, Pass, TracedNode, port_of, same_port
 from veracity.tracing.nodes import Port
+from veracity.tracing.slice import Slice
 
 #: First passes whose inputs are kept because they may turn out to be initial values.
 EARLY_PASSES = 8
@@ -34,13 +35,40 @@ class Inputs:
     def input_tensors(self, node_name: str, entries: list[Entry]) -> Any:
         """Mark inputs; see `veracity.annotate`."""
         with self._session.marking() as location:
+            self._drop_interrupted(node_name, entries, location)
             begun = self._session.nodes.get(node_name)
             begins = begun is None or begun.open_pass is None
             node, running = self._session.open_pass(node_name, location)
             if begins:
                 self._session.python_states.look_at_frame(node)
+            running.begun_at = running.begun_at or location
             values = [self.mark_entry(node, running, entry, location) for entry in entries]
         return values[0] if len(values) == 1 else tuple(values)
+
+    def _drop_interrupted(self, node_name: str, entries: list[Entry], location: str) -> None:
+        """Drop a pass that begins anew on the line where it began, with inputs that it has.
+
+        An exception ended it, and the user's code went on with the next tick. Where nothing was
+        raised both values are used, which is told when the node is finished.
+        """
+        node = self._session.nodes.get(node_name)
+        running = None if node is None else node.open_pass
+        if node is None or running is None or running.begun_at != location:
+            return
+        names = {name for entry in entries for name, _ in flatten({entry.name: entry.value})}
+        if names & set(running.marked):
+            self._session.log.note(f"a pass of `{node_name}` was not finished: it is left out")
+            node.dropped += list(running.marked.items())
+            self._session.abandon(node)
+
+    def refuse_dropped(self, node: TracedNode, program: Slice) -> None:
+        """Refuse a program that reads inputs of a pass which seemed to be over."""
+        for name, tensor in node.dropped:
+            for use in program.constants:
+                if memory.overlap(use.tensor, tensor):
+                    message = f"`{node.name}` has two inputs of the name {name!r}"
+                    raise refuse("VER0903", message, location=use.location)
+        node.dropped.clear()
 
     def mark_entry(self, node: TracedNode, running: Pass, entry: Entry, location: str) -> Any:
         """Mark every tensor of a value and return the value to go on with."""

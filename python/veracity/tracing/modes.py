@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from veracity._native import Recorder
+from veracity.tracing.sparse import Sparse
 
 _native = torch._C
 
@@ -29,6 +30,7 @@ class RecordingMode(TorchFunctionMode):
         """Record with `recorder`."""
         super().__init__()
         self._call = recorder.call
+        self.sparse = Sparse(recorder)
 
     def __torch_function__(
         self,
@@ -38,7 +40,28 @@ class RecordingMode(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run the call and record it."""
+        if self.sparse.concerns(func):
+            with _native.DisableTorchFunctionSubclass(), _without_dispatch():
+                result = self.sparse.call(func, args, kwargs)
+            if result is not NotImplemented:
+                return result
         return self._call(func, args, kwargs)
+
+
+@contextlib.contextmanager
+def _without_dispatch() -> Iterator[None]:
+    """Let the net look away."""
+    kept: list[Any] = []
+
+    def empty(modes: list[Any]) -> list[Any]:
+        kept.extend(modes)
+        return []
+
+    _rebuild_dispatch_stack(empty)
+    try:
+        yield
+    finally:
+        _rebuild_dispatch_stack(lambda _: kept)
 
 
 class RecordingNet(TorchDispatchMode):
@@ -70,6 +93,11 @@ class Modes:
         self._function = RecordingMode(recorder)
         self._net = RecordingNet(recorder)
         self._local = threading.local()
+
+    @property
+    def sparse(self) -> Sparse:
+        """The sparse constants that are known."""
+        return self._function.sparse
 
     @property
     def installed(self) -> bool:

@@ -79,6 +79,7 @@ class Pass:
         buffers: Buffers of modules that are followed.
         separated: Tensors that were one, and got memory of their own; with their write counts.
         chance: Where the generators of random numbers were when the first pass began.
+        begun_at: `file:line` of its first inputs, where `input_tensors` began it.
     """
 
     execution: int
@@ -93,6 +94,7 @@ class Pass:
     buffers: list[TrackedBuffer] = field(default_factory=list)
     separated: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     chance: tuple[Any, ...] | None = None
+    begun_at: str = ""
 
 
 @dataclass
@@ -130,6 +132,7 @@ class TracedNode:
         unfilled: Lines that read a history of which some places still hold their first value.
         rested: Passes that were not recorded.
         unobserved: Passes that ran without being recorded and gave what the program gives.
+        dropped: Inputs of passes before the first that were not finished, by name.
     """
 
     number: int
@@ -163,6 +166,7 @@ class TracedNode:
     unobserved: int = 0
     rested: int = 0
     unfilled: list[str] = field(default_factory=list)
+    dropped: list[tuple[str, torch.Tensor]] = field(default_factory=list)
 
     @property
     def finished(self) -> bool:

@@ -41,9 +41,13 @@ _METADATA = _words(
     "sym_storage_offset prim.device"
 )
 _TENSOR_GETTERS = _words("T mT H mH real imag data")
+_NO_AUTOGRAD = (
+    "what autograd computes is not recorded; torch.func (grad, jacrev, jacfwd) is, or write the "
+    "derivative down"
+)
 _REFUSED = {
-    "grad": "gradients are not recorded",
-    "backward": "gradients are not recorded",
+    "grad": _NO_AUTOGRAD,
+    "backward": _NO_AUTOGRAD,
     "apply_": "it calls Python for every element",
     "map_": "it calls Python for every element",
     "map2_": "it calls Python for every element",
@@ -51,7 +55,7 @@ _REFUSED = {
     "while_loop": "loops that depend on data are not recorded",
 }
 _REFUSED_BY_MODULE = {
-    "torch.autograd": "gradients are not recorded",
+    "torch.autograd": _NO_AUTOGRAD,
     "torch._higher_order_ops": "branches and loops that depend on data are not recorded",
 }
 _IDENTITIES = _words(

@@ -84,6 +84,7 @@ class Session:
             undo.callback(self._patches.uninstall)
             self.surroundings.hook_arrays(undo)
             self.surroundings.run_eagerly(undo)
+            self.surroundings.fill_lazy_modules_unseen(undo)
             self.surroundings.remember_everything()
             self._threads.install()
             undo.callback(self._threads.remove)
@@ -160,6 +161,12 @@ class Session:
         if node.open_pass is None:
             node.open_pass = self._begin_pass(node)
         return node, node.open_pass
+
+    def abandon(self, node: TracedNode) -> None:
+        """Forget the running pass of a node: an exception ended it."""
+        if node.open_pass is not None:
+            self.recorder.abandon(node.open_pass.execution)
+            node.open_pass = None
 
     def _begin_pass(self, node: TracedNode) -> Pass:
         self._clock += 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity._generators import gpu_in_use
-from veracity.tracing import array_plain, arrays
+from veracity.tracing import array_plain, arrays, constructors
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -42,6 +42,7 @@ class Surroundings:
             self._watch_foreign_memory(undo)
             arrays.install_patches()
             undo.callback(arrays.remove_patches)
+            constructors.install(undo)
             session = self._session
             undo.enter_context(array_plain.listening(session.recorder, session.log.caution))
 
@@ -96,6 +97,30 @@ class Surroundings:
             with contextlib.suppress(RuntimeError):
                 found += [*script.parameters(), *script.buffers()]
         self._session.recorder.remember(found)
+        self._session.modes.sparse.remember(found)
+
+    def fill_lazy_modules_unseen(self, undo: contextlib.ExitStack) -> None:
+        """Keep it out of a node that lazy modules make their weights on the first pass.
+
+        Weights that are drawn then are constants like those that were drawn before.
+        """
+        for kind in _kinds_of(torch.nn.modules.lazy.LazyModuleMixin):
+            original = vars(kind).get("initialize_parameters")
+            if original is not None:
+                undo.callback(setattr, kind, "initialize_parameters", original)
+                filled = self._unseen(original)
+                kind.initialize_parameters = filled  # type: ignore[attr-defined]
+
+    def _unseen(self, fill: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fill)
+        def fill_and_remember(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            with self._session.modes.paused():
+                result = fill(module, *args, **kwargs)
+                known = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+                self._session.recorder.remember(known)
+            return result
+
+        return fill_and_remember
 
     def _array_escaped(self, tensor: torch.Tensor, how: str) -> None:
         with self._session.modes.paused():

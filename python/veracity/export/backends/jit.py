@@ -32,6 +32,7 @@ from torch import fx, nn
 from veracity.errors import VeracityError
 from veracity.export.backends import trial
 from veracity.export.backends.contract import Exported, Ports, exporter_refused, quiet
+from veracity.export.backends.jit_numbers import keep_numbers
 from veracity.export.backends.placement import cpu_by_default, devices_of, on_cpu
 from veracity.export.loading import named_devices
 
@@ -158,6 +159,7 @@ def _traced(module: fx.GraphModule, ports: Ports, options: dict[str, Any]) -> An
     for found in warned:
         if found not in doubts:
             warnings.warn(found.message, found.category, stacklevel=2)
+    keep_numbers(traced.graph)
     if doubts:
         trial.check(module, ports, functools.partial(trial.results, traced))
     return traced

@@ -155,6 +155,24 @@ def _translated(
     module: fx.GraphModule, ports: Ports, options: dict[str, Any], notes: list[str]
 ) -> Any:
     program = exported_program(module, ports)
+    try:
+        return _model_of(program, module, ports, options, notes)
+    except VeracityError:
+        if not writes(module):
+            raise
+        # The exporter's own way to write through a view may be one that it refuses.
+        with torch.no_grad():
+            program = program.run_decompositions(pure_writes.table())
+        return _model_of(program, module, ports, options, notes)
+
+
+def _model_of(
+    program: torch.export.ExportedProgram,
+    module: fx.GraphModule,
+    ports: Ports,
+    options: dict[str, Any],
+    notes: list[str],
+) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         try:
             with torch.no_grad(), kept_tables():

@@ -20,6 +20,7 @@ def table() -> dict[Any, Callable[..., torch.Tensor]]:
     return {
         aten.slice_scatter.default: slice_scatter,
         aten.select_scatter.default: select_scatter,
+        aten.diagonal_scatter.default: diagonal_scatter,
         aten.copy.default: copy,
         aten.fill.Scalar: fill,
         aten.fill.Tensor: fill,
@@ -53,6 +54,22 @@ def select_scatter(base: torch.Tensor, part: torch.Tensor, dim: int, index: int)
     """Return `base` with `base[index]` along `dim` replaced by `part`."""
     index = index % base.size(dim)
     return slice_scatter(base, part.unsqueeze(dim), dim, index, index + 1)
+
+
+def diagonal_scatter(
+    base: torch.Tensor, part: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> torch.Tensor:
+    """Return `base` with a diagonal replaced by `part`."""
+    first, second = dim1 % base.dim(), dim2 % base.dim()
+    moved = torch.movedim(base, (first, second), (-2, -1))
+    rows, columns = moved.shape[-2:]
+    row = torch.arange(rows, device=base.device).reshape(-1, 1)
+    column = torch.arange(columns, device=base.device).reshape(1, -1)
+    # The part, laid out so that each row finds its element.
+    place = (row if offset >= 0 else row + offset).clamp(0, max(part.shape[-1] - 1, 0))
+    spread = part.index_select(-1, place.reshape(-1)).unsqueeze(-1)
+    mixed = torch.where(column - row == offset, spread.to(base.dtype), moved)
+    return torch.movedim(mixed, (-2, -1), (first, second))
 
 
 def copy(base: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:

@@ -15,6 +15,7 @@ from veracity.tracing.array_table import (  # noqa: F401 (importing them enters 
     making,
     reductions,
     shapes,
+    signals,
 )
 from veracity.tracing.array_table.basics import (
     DTYPES,

@@ -134,8 +134,12 @@ def _take_along_axis(to: Any, arr: Any, indices: Any, axis: Any = -1) -> Any:
 def _diff(
     to: Any, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None
 ) -> Any:
-    only_default(prepend=prepend, append=append)
-    return torch.diff(a, n, axis)
+    ends = [None if absent(one) else cast(tensor(one), to) for one in (prepend, append)]
+    a = cast(a, to) if any(one is not None for one in ends) else a
+    along = one_axis(axis, a.dim())
+    shape = [1 if place == along else size for place, size in enumerate(a.shape)]
+    first, last = (one.expand(shape) if one is not None and one.dim() == 0 else one for one in ends)
+    return torch.diff(a, n, axis, first, last)
 
 
 @maps("trapezoid", "trapz")
@@ -161,12 +165,24 @@ def _meshgrid(
     ]
 
 
+#: Longer tables are searched by an operation that ONNX does not have.
+_SHORT_TABLE = 4096
+
+
+def places_in(table: torch.Tensor, values: torch.Tensor, side: str) -> torch.Tensor:
+    """Return where values belong in a sorted table: how many of its elements lie before."""
+    if table.dim() != 1 or table.shape[0] > _SHORT_TABLE:
+        return torch.searchsorted(table.contiguous(), values, side=side)
+    each = values.unsqueeze(-1)
+    return torch.sum(table < each if side == "left" else table <= each, -1)
+
+
 @maps("searchsorted")
 def _searchsorted(to: Any, a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     only_default(sorter=sorter)
     a, v = tensor(a), tensor(v)
     common = torch.promote_types(a.dtype, v.dtype)
-    return torch.searchsorted(cast(a, common), cast(v, common), side=side)
+    return places_in(cast(a, common), cast(v, common), side)
 
 
 @maps("pad")
@@ -179,9 +195,15 @@ def _pad(
     **rest: Any,
 ) -> Any:
     only_default(**rest)
-    if mode != "constant" or not isinstance(constant_values, int | float):
-        raise Unmapped("only padding with one constant is supported")
+    if mode not in ("constant", "edge") or not isinstance(constant_values, int | float):
+        raise Unmapped("only padding with one constant or with the edge is supported")
     widths = numpy.broadcast_to(numpy.asarray(pad_width), (array.dim(), 2))
+    if mode == "edge":
+        for axis, (before, after) in enumerate(widths.tolist()):
+            size = array.shape[axis]
+            where = torch.arange(-before, size + after, device="cpu").clamp(0, size - 1)
+            array = torch.index_select(array, axis, where)
+        return array
     flat = [int(width) for pair in widths[::-1] for width in pair]
     return torch.nn.functional.pad(array, flat, value=constant_values)
 
@@ -193,7 +215,7 @@ def _interp(
     only_default(period=period)
     x, xp, fp = (cast(one, torch.float64) for one in (x, xp, fp))
     last = xp.shape[0] - 1
-    upper = torch.searchsorted(xp, x.reshape(-1), side="right").clamp(1, max(last, 1))
+    upper = places_in(xp, x.reshape(-1), "right").clamp(1, max(last, 1))
     lower = upper - 1
     slope = (fp[upper] - fp[lower]) / (xp[upper] - xp[lower])
     inside = (fp[lower] + slope * (x.reshape(-1) - xp[lower])).reshape(x.shape)
