@@ -168,9 +168,13 @@ def _isolated(program: Program, backend: str) -> Outcome:
 def cases(
     names: Iterable[str] | None = None, backend: str | None = None
 ) -> list[tuple[Program, str]]:
-    """Return the cases of some programs, or of all."""
+    """Return the cases of some programs, or of all; those in modes of their own come last.
+
+    They are the ones that can leave a process broken, and then the rest needs processes of its own.
+    """
     load()
     chosen = [PROGRAMS[name] for name in names] if names else list(PROGRAMS.values())
+    chosen.sort(key=lambda program: program.context != "no_grad")
     return [(p, b) for p in chosen for b in p.backends if backend in (None, b)]
 
 
