@@ -197,8 +197,8 @@ def check(
         raise refuse("VER0803", f"`tolerance` is {tolerance!r}", hints=('"auto", or a dict',))
     given = {
         "auto": tolerance == "auto",
-        "tolerance": None if tolerance is None or tolerance == "auto" else _pair(tolerance),
-        "ports": {port: _pair(one) for port, one in (tolerances or {}).items()},
+        "tolerance": None if tolerance is None or tolerance == "auto" else tolerance_pair(tolerance),
+        "ports": {port: tolerance_pair(one) for port, one in (tolerances or {}).items()},
         "equal_nan": equal_nan,
     }
     made = _native.check(
@@ -226,7 +226,7 @@ def seal(bundle: str | os.PathLike[str]) -> list[str]:
     return _native.seal(Path(bundle))
 
 
-def _pair(tolerance: Any) -> dict[str, float]:
+def tolerance_pair(tolerance: Any) -> dict[str, float]:
     if not isinstance(tolerance, Mapping) or set(tolerance) - {"atol", "rtol"}:
         hints = ("give `dict(atol=..., rtol=...)`",)
         raise refuse("VER0803", f"{tolerance!r} is no tolerance", hints=hints)

@@ -90,7 +90,11 @@ def samples(
 
 
 def samples_metadata(
-    made: list[Made], seed: int, fresh: dict[str, Fresh], found: list[dict[str, Any]]
+    made: list[Made],
+    seed: int,
+    fresh: dict[str, Fresh],
+    found: list[dict[str, Any]],
+    policy: str | None,
 ) -> dict[str, str]:
     """Return what the file of samples says about itself.
 
@@ -99,6 +103,7 @@ def samples_metadata(
         seed: Seed of the fresh inputs.
         fresh: The fresh inputs, by node.
         found: What tracing noticed, as `noticed` gives it.
+        policy: What counted as equal, as proofs hold it; `None` when nothing was judged.
     """
     ticks = {one.node.name: [sample.tick for sample in one.node.samples] for one in made}
     notes = {name: one.note for name, one in fresh.items() if one.note is not None}
@@ -114,7 +119,7 @@ def samples_metadata(
         "passes": as_json({one.node.name: one.node.seen for one in made if one.node.seen}),
         "findings": as_json(found),
         "sources": as_json(sources(made)),
-    }
+    } | ({} if policy is None else {"policy": policy})
 
 
 def sources(made: list[Made]) -> dict[str, str]:
