@@ -197,7 +197,9 @@ def check(
         raise refuse("VER0803", f"`tolerance` is {tolerance!r}", hints=('"auto", or a dict',))
     given = {
         "auto": tolerance == "auto",
-        "tolerance": None if tolerance is None or tolerance == "auto" else tolerance_pair(tolerance),
+        "tolerance": None
+        if tolerance is None or tolerance == "auto"
+        else tolerance_pair(tolerance),
         "ports": {port: tolerance_pair(one) for port, one in (tolerances or {}).items()},
         "equal_nan": equal_nan,
     }
