@@ -16,7 +16,6 @@ from typing import Any
 from veracity import _native
 from veracity.errors import Diagnostic, refuse
 
-
 #: Verdicts of what is right on everything that was compared.
 HOLDS = ("proved", "conditional")
 
@@ -229,6 +228,7 @@ def seal(bundle: str | os.PathLike[str]) -> list[str]:
 
 
 def tolerance_pair(tolerance: Any) -> dict[str, float]:
+    """Return a tolerance with both parts, or refuse what is none."""
     if not isinstance(tolerance, Mapping) or set(tolerance) - {"atol", "rtol"}:
         hints = ("give `dict(atol=..., rtol=...)`",)
         raise refuse("VER0803", f"{tolerance!r} is no tolerance", hints=hints)

@@ -373,6 +373,7 @@ def _write(outcome: _Outcome, work: Path, configs: GraphConfigs | None, log: Exp
                 outcome.noticed_for_proof(),
                 None if outcome.prover is None else outcome.prover.policy.json(),
             )
+            metadata["contract"] = describe.contract(outcome.made, configs)
             _native.write_samples(samples, values, metadata)
     draft = describe.as_json(describe.draft(outcome.made, outcome.wiring, configs, samples))
     strangers = _native.strangers(recording.folder)

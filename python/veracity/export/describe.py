@@ -23,6 +23,8 @@ from veracity.tracing.nodes import Node, Port
 #: The LEAPP whose layout is written, so that its readers know what they have before them.
 LEAPP_VERSION = "0.7.2"
 CONFIG_VERSION = "1.3"
+#: What is declared of a port beside name, dtype and shape, which samples show themselves.
+_DECLARED = ("kind", "element_names", "temporal_period_ms", "extra")
 
 
 def draft(
@@ -120,6 +122,19 @@ def samples_metadata(
         "findings": as_json(found),
         "sources": as_json(sources(made)),
     } | ({} if policy is None else {"policy": policy})
+
+
+def contract(made: list[Made], configs: GraphConfigs | None) -> str:
+    """Return what was declared of ports and pipeline, which `check` holds the description to."""
+    ports = {}
+    for one in made:
+        node = _node(one)
+        for side, direction in (("in", "inputs"), ("out", "outputs")):
+            for port in node[direction]:
+                declared = {name: port[name] for name in _DECLARED}
+                ports[f"{node['name']}/{side}/{port['name']}"] = declared
+    frequency = None if configs is None else configs.frequency
+    return as_json({"frequency": None if frequency is None else float(frequency), "ports": ports})
 
 
 def sources(made: list[Made]) -> dict[str, str]:

@@ -8,6 +8,7 @@ use veracity_spec::{Bundle, ReorderMap};
 
 use crate::builder::Builder;
 use crate::conduct::{Conduct, reorder_of};
+use crate::contract;
 use crate::describe::describe;
 use crate::nodes::prove_nodes;
 use crate::rollout::roll_out;
@@ -60,6 +61,7 @@ pub fn check(
     let mut builder = Builder::new(policy.clone());
     builder.noticed(samples.findings().iter().cloned());
     let sessions = prove_nodes(bundle, &samples, engines, &options.session, &mut builder);
+    contract::check(bundle, &samples, &mut builder);
     let run_options =
         RunOptions::new().with_session(options.session.clone()).with_fusion(options.fusion);
     builder.rollout(roll_out(bundle, &samples, engines, &run_options, &policy));

@@ -13,6 +13,7 @@ mod builder;
 mod check;
 mod conduct;
 mod consistency;
+mod contract;
 mod coverage;
 mod demand;
 mod describe;

@@ -57,6 +57,7 @@ pub struct Samples {
     passes: BTreeMap<String, usize>,
     findings: Vec<Diagnostic>,
     policy: Option<TolerancePolicy>,
+    contract: Option<serde_json::Value>,
 }
 
 impl Samples {
@@ -123,6 +124,7 @@ impl Samples {
             passes: json(text("passes")),
             findings: json(text("findings")),
             policy: json(text("policy")),
+            contract: json(text("contract")),
             ..Self::default()
         })
     }
@@ -156,6 +158,11 @@ impl Samples {
     /// the hash of the file, so that a proof cannot change it.
     pub fn policy(&self) -> Option<&TolerancePolicy> {
         self.policy.as_ref()
+    }
+
+    /// What was declared of ports and pipeline while recording, where the file says so.
+    pub(crate) fn contract(&self) -> Option<&serde_json::Value> {
+        self.contract.as_ref()
     }
 
     /// What tracing noticed.
