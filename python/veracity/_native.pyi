@@ -22,8 +22,7 @@ class Pipeline:
         device: str,
         threads: int,
         fuse: bool,
-        require_proof: bool,
-        accept_conditional: bool,
+        demand_json: str | None,
         reorder: Path | None,
         site_packages: list[Path],
     ) -> None: ...

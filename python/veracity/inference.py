@@ -14,6 +14,7 @@ from typing import Any
 from veracity._native import Pipeline
 from veracity.errors import Diagnostic
 from veracity.ports import InferencePort, port_from_json
+from veracity.proof import tolerance_pair
 
 #: Where LEAPP's `value_dict` keeps the pipeline's outputs.
 _OUTPUTS = "==out=="
@@ -44,7 +45,9 @@ class InferenceManager:
         threads: int = 1,
         fuse: bool = False,
         require_proof: bool = False,
+        prove: bool = False,
         accept_conditional: bool = False,
+        ceiling: Mapping[str, float] | None = None,
         reorder: str | os.PathLike[str] | None = None,
     ) -> None:
         """Load a bundle.
@@ -56,21 +59,30 @@ class InferenceManager:
             device: `"auto"`, `"cpu"`, `"cuda"` or `"cuda:N"`.
             threads: Threads inside one operator. More than 1 rarely helps small models.
             fuse: Merge neighbouring ONNX nodes when that is shown to change no output.
-            require_proof: Refuse a bundle whose proof is missing, stale, negative or conditional.
-            accept_conditional: With `require_proof`, take a verdict that rests on assumptions.
+            require_proof: Refuse a bundle whose proof is missing, stale, negative or conditional,
+                contradicts itself, or is about another engine, its major version or kind of device.
+            prove: Prove the bundle first, with the engine and options that will run it.
+            accept_conditional: With one of these, take a verdict that rests on assumptions.
+            ceiling: With one of these, the widest tolerance, `dict(atol=..., rtol=...)`, that the
+                bundle may be judged by; by default what it was exported with.
             reorder: A map that `veracity verify BUNDLE --robot ROBOT --write-map MAP` wrote. Inputs
                 are then taken and outputs given in the robot's order, and `element_names` of the
                 ports are in that order too; inputs of nodes in `value_dict` stay in the bundle's.
                 A map that does not fit the bundle is refused.
         """
+        wanted = {
+            "accept_conditional": accept_conditional,
+            "ceiling": None if ceiling is None else tolerance_pair(ceiling),
+            "prove": prove,
+        }
+        demand = json.dumps(wanted) if require_proof or prove else None
         self._pipeline = Pipeline(
             Path(model_path),
             engine=engine,
             device=device,
             threads=threads,
             fuse=fuse,
-            require_proof=require_proof,
-            accept_conditional=accept_conditional,
+            demand_json=demand,
             reorder=None if reorder is None else Path(reorder),
             site_packages=site_packages(),
         )

@@ -16,7 +16,6 @@ from typing import Any
 from veracity import _native
 from veracity.errors import Diagnostic, refuse
 
-
 #: Verdicts of what is right on everything that was compared.
 HOLDS = ("proved", "conditional")
 
@@ -197,8 +196,10 @@ def check(
         raise refuse("VER0803", f"`tolerance` is {tolerance!r}", hints=('"auto", or a dict',))
     given = {
         "auto": tolerance == "auto",
-        "tolerance": None if tolerance is None or tolerance == "auto" else _pair(tolerance),
-        "ports": {port: _pair(one) for port, one in (tolerances or {}).items()},
+        "tolerance": None
+        if tolerance is None or tolerance == "auto"
+        else tolerance_pair(tolerance),
+        "ports": {port: tolerance_pair(one) for port, one in (tolerances or {}).items()},
         "equal_nan": equal_nan,
     }
     made = _native.check(
@@ -226,7 +227,8 @@ def seal(bundle: str | os.PathLike[str]) -> list[str]:
     return _native.seal(Path(bundle))
 
 
-def _pair(tolerance: Any) -> dict[str, float]:
+def tolerance_pair(tolerance: Any) -> dict[str, float]:
+    """Return a tolerance with both parts, or refuse what is none."""
     if not isinstance(tolerance, Mapping) or set(tolerance) - {"atol", "rtol"}:
         hints = ("give `dict(atol=..., rtol=...)`",)
         raise refuse("VER0803", f"{tolerance!r} is no tolerance", hints=hints)

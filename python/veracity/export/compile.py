@@ -275,6 +275,11 @@ def _make(outcome: _Outcome, folder: Path, log: ExportLog) -> None:
     for node, name in sorted(dropped):
         log.caution(f"{node}/{name} has no influence on the exported model and is left out")
     outcome.wiring = wiring.without_inputs(dropped)
+    if not outcome.wiring.outputs():
+        message = "the bundle has no outputs: every value of every node is only remembered"
+        hint = "give what the pipeline is for to `annotate.output_tensors`"
+        location = recording.nodes[0].location
+        raise refuse("VER1124", message, location=location, hints=(hint,))
 
 
 def _check(outcome: _Outcome, asked: Asked, log: ExportLog, *, fresh_inputs: bool) -> None:
@@ -362,8 +367,13 @@ def _write(outcome: _Outcome, work: Path, configs: GraphConfigs | None, log: Exp
         if values:
             samples = work / "samples.safetensors"
             metadata = describe.samples_metadata(
-                outcome.made, outcome.seed, outcome.fresh, outcome.noticed_for_proof()
+                outcome.made,
+                outcome.seed,
+                outcome.fresh,
+                outcome.noticed_for_proof(),
+                None if outcome.prover is None else outcome.prover.policy.json(),
             )
+            metadata["contract"] = describe.contract(outcome.made, configs)
             _native.write_samples(samples, values, metadata)
     draft = describe.as_json(describe.draft(outcome.made, outcome.wiring, configs, samples))
     strangers = _native.strangers(recording.folder)
@@ -501,11 +511,10 @@ def _is_told(found: Diagnostic, outcome: _Outcome) -> bool:
 def _statistics(outcome: _Outcome) -> list[str]:
     wiring = outcome.wiring
     edges = wiring.data_flow + wiring.feedback_flow
-    fed, feeding = {target for _, target in edges}, {source for source, _ in edges}
+    fed = {target for _, target in edges}
     inputs = [(one.node.name, port.name) for one in outcome.made for port in one.inputs]
-    outputs = [(one.node.name, port.name) for one in outcome.made for port in one.node.outputs]
     loose_in = sum(end not in fed for end in inputs)
-    loose_out = sum(end not in feeding or end in wiring.kept_outputs for end in outputs)
+    loose_out = len(wiring.outputs())
     return [
         f"Computation nodes: {len(outcome.made)} ({len(wiring.generated)} generated)",
         f"Dangling inputs: {loose_in}",

@@ -23,6 +23,8 @@ from veracity.tracing.nodes import Node, Port
 #: The LEAPP whose layout is written, so that its readers know what they have before them.
 LEAPP_VERSION = "0.7.2"
 CONFIG_VERSION = "1.3"
+#: What is declared of a port beside name, dtype and shape, which samples show themselves.
+_DECLARED = ("kind", "element_names", "temporal_period_ms", "extra")
 
 
 def draft(
@@ -90,7 +92,11 @@ def samples(
 
 
 def samples_metadata(
-    made: list[Made], seed: int, fresh: dict[str, Fresh], found: list[dict[str, Any]]
+    made: list[Made],
+    seed: int,
+    fresh: dict[str, Fresh],
+    found: list[dict[str, Any]],
+    policy: str | None,
 ) -> dict[str, str]:
     """Return what the file of samples says about itself.
 
@@ -99,6 +105,7 @@ def samples_metadata(
         seed: Seed of the fresh inputs.
         fresh: The fresh inputs, by node.
         found: What tracing noticed, as `noticed` gives it.
+        policy: What counted as equal, as proofs hold it; `None` when nothing was judged.
     """
     ticks = {one.node.name: [sample.tick for sample in one.node.samples] for one in made}
     notes = {name: one.note for name, one in fresh.items() if one.note is not None}
@@ -114,7 +121,20 @@ def samples_metadata(
         "passes": as_json({one.node.name: one.node.seen for one in made if one.node.seen}),
         "findings": as_json(found),
         "sources": as_json(sources(made)),
-    }
+    } | ({} if policy is None else {"policy": policy})
+
+
+def contract(made: list[Made], configs: GraphConfigs | None) -> str:
+    """Return what was declared of ports and pipeline, which `check` holds the description to."""
+    ports = {}
+    for one in made:
+        node = _node(one)
+        for side, direction in (("in", "inputs"), ("out", "outputs")):
+            for port in node[direction]:
+                declared = {name: port[name] for name in _DECLARED}
+                ports[f"{node['name']}/{side}/{port['name']}"] = declared
+    frequency = None if configs is None else configs.frequency
+    return as_json({"frequency": None if frequency is None else float(frequency), "ports": ports})
 
 
 def sources(made: list[Made]) -> dict[str, str]:

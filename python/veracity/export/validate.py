@@ -58,6 +58,7 @@ class Prover:
         sessions: What ran each node.
         device: What the bundle as a whole is to be run on.
         noticed: Why models differ, where it is known.
+        policy: What counts as equal.
     """
 
     def __init__(self, policy: Policy, log: ExportLog) -> None:
@@ -66,7 +67,7 @@ class Prover:
         self.sessions: list[dict[str, str]] = []
         self.device = "cpu"
         self.noticed: list[Diagnostic] = []
-        self._policy, self._log = policy, log
+        self.policy, self._log = policy, log
 
     def leave_out(self, made: Made) -> None:
         """Note a node that has no model."""
@@ -198,7 +199,7 @@ class Prover:
         kept = [again[number] for number in changed]
         del again
         third = run()
-        bounds = self._policy.of(made)
+        bounds = self.policy.of(made)
         for number, one in zip(changed, kept, strict=True):
             port, name = made.node.outputs[number], made.output_names()[number]
             bound = bounds[port.name]
@@ -219,7 +220,7 @@ class Prover:
         made = model.made
         if any(elsewhere(model.exported.backend, device) for device in model.devices()):
             plain = [one.sample for one in samples]
-            found = devices.explanation(made, plain, model.run, self._policy.of(made))
+            found = devices.explanation(made, plain, model.run, self.policy.of(made))
             self.noticed += [] if found is None else [found]
 
     def _note_session(self, model: _Model) -> None:

@@ -38,7 +38,8 @@ class Wiring:
         data_flow: Edges within a tick.
         feedback_flow: Edges into the next tick.
         initial: What inputs of `feedback_flow` start from.
-        kept_outputs: Outputs that feed only generated nodes: still the pipeline's own.
+        kept_outputs: Outputs that feed only generated nodes or the next tick: still the
+            pipeline's own, unless they are states.
         generated: Names of the generated nodes.
     """
 
@@ -48,6 +49,12 @@ class Wiring:
     initial: dict[End, torch.Tensor] = field(default_factory=dict)
     kept_outputs: list[End] = field(default_factory=list)
     generated: set[str] = field(default_factory=set)
+
+    def outputs(self) -> list[End]:
+        """Return what the pipeline gives: what nothing reads, and what is kept all the same."""
+        read = {source for source, _ in self.data_flow + self.feedback_flow}
+        ends = [(node.name, port.name) for node in self.nodes for port in node.outputs]
+        return [end for end in ends if end not in read or end in self.kept_outputs]
 
     def without_inputs(self, dropped: set[End]) -> Wiring:
         """Return the wiring without the edges into these inputs."""
@@ -142,15 +149,28 @@ class _Wirer:
         wiring = self._wiring
         for name, node in self._nodes.items():
             wiring.nodes += [*self._before.get(name, ()), node, *self._after.get(name, ())]
-        feeds: dict[End, set[str]] = {}
-        for source, target in wiring.data_flow + wiring.feedback_flow:
-            feeds.setdefault(source, set()).add(target[0])
-        wiring.kept_outputs = [
-            end
-            for end, targets in feeds.items()
-            if end[0] not in wiring.generated and targets <= wiring.generated
-        ]
+        wiring.kept_outputs = self._kept_outputs()
         return wiring
+
+    def _kept_outputs(self) -> list[End]:
+        """Return what the pipeline gives although something reads it, in the order of the nodes.
+
+        An action that comes back as the last action is still what the pipeline is for; what a node
+        only remembers is not.
+        """
+        wiring = self._wiring
+        within: dict[End, set[str]] = {source: set() for source, _ in wiring.feedback_flow}
+        for source, target in wiring.data_flow:
+            within.setdefault(source, set()).add(target[0])
+        back = {source for source, _ in wiring.feedback_flow}
+        return [
+            (node.name, port.name)
+            for node in self._nodes.values()
+            for port in node.outputs
+            if (end := (node.name, port.name)) in within
+            and within[end] <= wiring.generated
+            and not (end in back and port.name in node.states)
+        ]
 
     def _connect(self, edge: Edge) -> None:
         if edge.delay == 0:

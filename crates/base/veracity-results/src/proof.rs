@@ -121,6 +121,12 @@ pub struct Environment {
     pub threads: usize,
     /// Operating system and processor family.
     pub system: String,
+    /// Nodes that shared a session over time, joined by `+`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<String>,
+    /// SHA-256 of the map that inputs and outputs were reordered by, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<String>,
 }
 
 /// What ran a node.

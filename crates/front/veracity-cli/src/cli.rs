@@ -16,6 +16,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use veracity::results::Tolerance;
 use veracity::{Device, EngineChoice};
 
 pub(crate) use drift::{DriftArgs, RerunArgs};
@@ -27,7 +28,7 @@ pub(crate) use transform::{
     AuditArgs, BisectArgs, PassArgs, PassesArgs, ReverseArgs, TransformArgs,
 };
 pub(crate) use values::{Rate, ToleranceSpec};
-use values::{device, engine, rate, threads, tolerance_part};
+use values::{ceiling, device, engine, rate, threads, tolerance_part};
 pub(crate) use verify::VerifyArgs;
 pub(crate) use view::ViewArgs;
 
@@ -155,6 +156,11 @@ used on every step; one with an extra leading axis is an episode, one step after
 the other. A feedback input of the port's shape replaces the initial value. A
 step's time covers writing the inputs and running every node.
 
+A proof is about how a bundle was run: `--require-proof` refuses one that was made
+with another engine, another major version of it or on another kind of device, and
+one that was judged more widely than the bundle was exported. `--prove` proves the
+bundle on the spot, with the engine and options that will run it.
+
 Examples:
   veracity run policy/ --inputs episode.npz --outputs actions.npz
   veracity run policy/ --mock 0 --steps 10000 --rate bundle --require-proof
@@ -182,11 +188,18 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) fuse: bool,
     /// Refuse a bundle whose proof is missing, stale, negative or conditional
-    #[arg(long)]
+    #[arg(long, group = "proved")]
     pub(crate) require_proof: bool,
     /// With `--require-proof`, take a verdict that rests on assumptions
-    #[arg(long, requires = "require_proof")]
+    #[arg(long, requires = "proved")]
     pub(crate) accept_conditional: bool,
+    /// The widest tolerance that the proof may have been judged by, `atol=1e-4,rtol=1e-3`;
+    /// without, what the bundle was exported with
+    #[arg(long, value_name = "SPEC", value_parser = ceiling, requires = "proved")]
+    pub(crate) ceiling: Option<Tolerance>,
+    /// Prove the bundle first, with the engine and options that will run it
+    #[arg(long, group = "proved")]
+    pub(crate) prove: bool,
     /// Take inputs and give outputs in a robot's order: a map of `veracity verify --write-map`
     #[arg(long, value_name = "FILE")]
     pub(crate) map: Option<PathBuf>,

@@ -7,7 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString};
-use veracity::proof::Demand;
+use veracity::proof::{Demand, load_proved};
+use veracity::results::Tolerance;
 use veracity::spec::ReorderMap;
 use veracity::tensor::{DType, Tensor};
 use veracity::{
@@ -17,7 +18,7 @@ use veracity::{
 
 use crate::errors::{OrRaise, list_from_diagnostics};
 use crate::input::{Input, Library};
-use crate::options::{engine_choice, session_options};
+use crate::options::{engine_choice, invalid, session_options};
 use crate::output::{object_from_bytes, object_from_tensor};
 use crate::python_engine::PythonEngines;
 
@@ -38,6 +39,24 @@ pub(crate) struct Pipeline {
     warnings: Vec<Diagnostic>,
 }
 
+/// What is asked of a proof, as Python gives it.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    accept_conditional: bool,
+    ceiling: Option<Tolerance>,
+    prove: bool,
+}
+
+impl Wanted {
+    fn demand(json: &str) -> veracity::Result<Demand> {
+        let wanted: Self =
+            serde_json::from_str(json).map_err(|error| invalid(error.to_string()))?;
+        let Self { accept_conditional, ceiling, prove } = wanted;
+        Ok(Demand { accept_conditional, ceiling, prove })
+    }
+}
+
 struct OutputPort {
     key: Py<PyString>,
     dtype: DType,
@@ -48,12 +67,8 @@ struct OutputPort {
 impl Pipeline {
     #[new]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
-    #[expect(
-        clippy::too_many_arguments,
-        clippy::fn_params_excessive_bools,
-        reason = "Python names them"
-    )]
-    #[pyo3(signature = (path, *, engine, device, threads, fuse, require_proof, accept_conditional, reorder, site_packages))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
+    #[pyo3(signature = (path, *, engine, device, threads, fuse, demand_json, reorder, site_packages))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -61,23 +76,23 @@ impl Pipeline {
         device: &str,
         threads: usize,
         fuse: bool,
-        require_proof: bool,
-        accept_conditional: bool,
+        demand_json: Option<&str>,
         reorder: Option<PathBuf>,
         site_packages: Vec<PathBuf>,
     ) -> PyResult<Self> {
         let options = options_from_names(device, threads, fuse).or_raise(py)?;
         let map = reorder.map(|path| ReorderMap::open(&path)).transpose().or_raise(py)?;
         let options = options.with_reorder(map.unwrap_or_default());
+        let demand = demand_json.map(Wanted::demand).transpose().or_raise(py)?;
         let choice = engine_choice(engine).or_raise(py)?;
         let search = EngineSearch { site_packages, ..EngineSearch::default() };
         let load = || -> veracity::Result<(Bundle, Runner)> {
             let bundle = Bundle::open(&path)?;
-            if require_proof {
-                veracity::proof::require(&bundle, &Demand { accept_conditional })?;
-            }
             let engines = PythonEngines::for_running(choice, search);
-            let runner = Runner::load(&bundle, &engines, &options)?;
+            let runner = match &demand {
+                Some(demand) => load_proved(&bundle, &engines, &options, demand)?,
+                None => Runner::load(&bundle, &engines, &options)?,
+            };
             Ok((bundle, runner))
         };
         let (bundle, runner) = py.detach(load).or_raise(py)?;

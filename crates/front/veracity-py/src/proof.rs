@@ -243,7 +243,8 @@ pub(crate) fn check(
     let check = || -> veracity::Result<results::Proof> {
         let bundle = Bundle::open(&path)?;
         let tolerance = given.choice(&bundle)?;
-        proof::check(&bundle, &engines, &CheckOptions { tolerance, session })
+        let options = CheckOptions { tolerance, session, ..CheckOptions::default() };
+        proof::check(&bundle, &engines, &options)
     };
     let made = py.detach(|| shown(check)).or_raise(py)?;
     Ok(Proof { proof: made, bundle: path })

@@ -3,10 +3,12 @@
 use veracity_diag::{Diagnostic, Place, Result, codes, nearest};
 use veracity_engine::SessionOptions;
 use veracity_results::{Basis, Proof, Tolerance, TolerancePolicy};
-use veracity_runtime::{EngineProvider, RunOptions};
-use veracity_spec::Bundle;
+use veracity_runtime::{EngineProvider, Fusion, RunOptions, Runner};
+use veracity_spec::{Bundle, ReorderMap};
 
 use crate::builder::Builder;
+use crate::conduct::{Conduct, reorder_of};
+use crate::contract;
 use crate::describe::describe;
 use crate::nodes::prove_nodes;
 use crate::rollout::roll_out;
@@ -20,7 +22,8 @@ const DEFAULT: (f64, f64) = (1e-5, 1e-3);
 /// Where the tolerances of a check come from.
 #[derive(Clone, Debug, Default)]
 pub enum ToleranceChoice {
-    /// Those of the bundle's own proof; the defaults (atol 1e-5, rtol 1e-3) when it has none.
+    /// Those that the bundle was exported with; those of its own proof, where the bundle does not say
+    /// that; the defaults (atol 1e-5, rtol 1e-3) when it has none.
     #[default]
     AsRecorded,
     /// These.
@@ -36,6 +39,11 @@ pub struct CheckOptions {
     pub tolerance: ToleranceChoice,
     /// Threads, device and optimisation.
     pub session: SessionOptions,
+    /// Whether neighbouring nodes share a session over time.
+    pub fusion: Fusion,
+    /// The map that inputs and outputs will be reordered by. It is a matter of the border, and named
+    /// in the proof; the recorded values go in and out in the bundle's own order.
+    pub reorder: ReorderMap,
 }
 
 /// Runs every sample through every node, and the recorded episode through the whole bundle.
@@ -53,9 +61,17 @@ pub fn check(
     let mut builder = Builder::new(policy.clone());
     builder.noticed(samples.findings().iter().cloned());
     let sessions = prove_nodes(bundle, &samples, engines, &options.session, &mut builder);
-    let run_options = RunOptions::new().with_session(options.session.clone());
+    contract::check(bundle, &samples, &mut builder);
+    let run_options =
+        RunOptions::new().with_session(options.session.clone()).with_fusion(options.fusion);
     builder.rollout(roll_out(bundle, &samples, engines, &run_options, &policy));
-    let environment = environment(sessions, &options.session);
+    let mut environment = environment(sessions, &options.session);
+    if options.fusion != Fusion::Off {
+        let runner = Runner::load(bundle, engines, &run_options)?;
+        environment.merged = Conduct::of(&runner, &run_options).merged;
+    }
+    options.reorder.check(bundle.spec())?;
+    environment.reorder = reorder_of(&run_options.with_reorder(options.reorder.clone()));
     let proof = builder.finish(subject(bundle), samples.reference().clone(), environment);
     Ok(Proof { pipeline: Some(describe(bundle)), ..proof })
 }
@@ -63,7 +79,10 @@ pub fn check(
 /// What a choice means for a bundle. Refused when a tolerance is for a port that the bundle does not
 /// have, and when tolerances are to be those that were derived and there are none.
 pub fn policy(bundle: &Bundle, choice: &ToleranceChoice) -> Result<TolerancePolicy> {
-    let recorded = || of_bundle(bundle).map(|proof| proof.policy);
+    let recorded = || match exported_policy(bundle)? {
+        Some(policy) => Ok(policy),
+        None => of_bundle(bundle).map(|proof| proof.policy),
+    };
     match choice {
         ToleranceChoice::AsRecorded => Ok(recorded().unwrap_or_else(|_| default_policy())),
         ToleranceChoice::Given(policy) => {
@@ -77,7 +96,12 @@ pub fn policy(bundle: &Bundle, choice: &ToleranceChoice) -> Result<TolerancePoli
     }
 }
 
-fn default_policy() -> TolerancePolicy {
+/// What counted as equal when the bundle was exported, where it says so.
+fn exported_policy(bundle: &Bundle) -> Result<Option<TolerancePolicy>> {
+    Ok(Samples::metadata(bundle)?.policy().cloned())
+}
+
+pub(crate) fn default_policy() -> TolerancePolicy {
     let tolerance = Tolerance::new(DEFAULT.0, DEFAULT.1).expect("the defaults are finite");
     TolerancePolicy::new(tolerance)
 }

@@ -11,7 +11,11 @@
 mod advice;
 mod builder;
 mod check;
+mod conduct;
+mod consistency;
+mod contract;
 mod coverage;
+mod demand;
 mod describe;
 mod difference;
 mod episode;
@@ -28,6 +32,8 @@ mod subject;
 
 pub use builder::{Builder, Label};
 pub use check::{CheckOptions, ToleranceChoice, check, policy};
+pub use conduct::Conduct;
+pub use demand::{Demand, load_proved, require};
 pub use describe::describe;
 pub use difference::{difference, worse_than};
 pub use fingerprint::{Fingerprint, fingerprint};
@@ -36,6 +42,6 @@ pub use record::{RecordOptions, record};
 pub use rejudge::rejudge;
 pub use rollout::roll_out;
 pub use samples::{Kind, SAMPLES_FORMAT, Samples};
-pub use standing::{Demand, Standing, require, standing};
+pub use standing::{Standing, standing};
 pub use store::{Sealed, of_bundle, read, save, seal, to_json};
 pub use subject::{environment, session_record, subject};

@@ -58,6 +58,11 @@ pub fn roll_out(
     rollout.finish(stopped.unwrap_or_default())
 }
 
+/// Steps that a roll-out of so many ticks takes.
+pub(crate) fn steps_of(ticks: usize, has_state: bool) -> usize {
+    ticks + if has_state { 1 + ticks.min(REPEATED) } else { 0 }
+}
+
 fn not_run(verdict: Option<Verdict>, reasons: Vec<Diagnostic>) -> RolloutProof {
     RolloutProof { verdict, reasons, ..RolloutProof::default() }
 }
@@ -130,8 +135,7 @@ impl<'s> Rollout<'s> {
         let ticks = self.episode.ticks();
         let beginning = ticks.start..ticks.end.min(ticks.start + REPEATED);
         let has_state = !self.spec.feedback_flow.is_empty();
-        let again = if has_state { 1 + beginning.len() } else { 0 };
-        let mut stage = Stage::new("ticks", ticks.len() + again);
+        let mut stage = Stage::new("ticks", steps_of(ticks.len(), has_state));
         self.run_ticks(ticks.clone(), &mut stage)?;
         if !has_state {
             // There is no state that a reset could put back.
@@ -310,7 +314,7 @@ fn observed<'s>(
 
 /// What a port is over time, and the output whose tolerance holds for it. `None` for inputs that
 /// the caller writes.
-fn role(spec: &Spec, port: &PortRef, direction: Direction) -> Option<(Role, PortRef)> {
+pub(crate) fn role(spec: &Spec, port: &PortRef, direction: Direction) -> Option<(Role, PortRef)> {
     if direction == Direction::Output {
         let is_output = spec.pipeline_outputs.contains(port);
         return Some((if is_output { Role::Output } else { Role::Inner }, port.clone()));

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use veracity_diag::{Diagnostic, Place, Reporter, Result, codes};
-use veracity_results::{Origin, Reference};
+use veracity_results::{Origin, Reference, TolerancePolicy};
 use veracity_spec::{Bundle, Direction, Node, PortSpec};
 use veracity_tensor::{Tensor, TensorView, file};
 
@@ -56,6 +56,8 @@ pub struct Samples {
     ticks: BTreeMap<String, Vec<usize>>,
     passes: BTreeMap<String, usize>,
     findings: Vec<Diagnostic>,
+    policy: Option<TolerancePolicy>,
+    contract: Option<serde_json::Value>,
 }
 
 impl Samples {
@@ -77,6 +79,19 @@ impl Samples {
             Ok(samples)
         };
         sort().map_err(|refusal: veracity_diag::Refusal| refusal.within(&place))
+    }
+
+    /// What the file of samples says about itself, without its values.
+    pub(crate) fn metadata(bundle: &Bundle) -> Result<Self> {
+        let block = bundle.spec().veracity.as_ref();
+        let Some(path) = block.and_then(|block| block.samples.as_ref()) else {
+            return Ok(Self::default());
+        };
+        let place = Place::file(path.to_string());
+        path.resolve(bundle.root())
+            .and_then(file::safetensors::read_metadata)
+            .and_then(|metadata| Self::described_by(&metadata))
+            .map_err(|refusal| refusal.within(&place))
     }
 
     fn described_by(metadata: &BTreeMap<String, String>) -> Result<Self> {
@@ -108,6 +123,8 @@ impl Samples {
             ticks: json(text("ticks")),
             passes: json(text("passes")),
             findings: json(text("findings")),
+            policy: json(text("policy")),
+            contract: json(text("contract")),
             ..Self::default()
         })
     }
@@ -135,6 +152,17 @@ impl Samples {
     /// How many passes of a node were seen while recording, kept or not, where that is known.
     pub fn passes(&self, node: &str) -> Option<usize> {
         self.passes.get(node).copied()
+    }
+
+    /// What counted as equal when the bundle was exported, where the file says so. It is covered by
+    /// the hash of the file, so that a proof cannot change it.
+    pub fn policy(&self) -> Option<&TolerancePolicy> {
+        self.policy.as_ref()
+    }
+
+    /// What was declared of ports and pipeline while recording, where the file says so.
+    pub(crate) fn contract(&self) -> Option<&serde_json::Value> {
+        self.contract.as_ref()
     }
 
     /// What tracing noticed.

@@ -1,6 +1,6 @@
 //! Whether a bundle still is what its proof is about.
 
-use veracity_diag::{Diagnostic, Place, Refusal, Result, codes};
+use veracity_diag::Result;
 use veracity_results::{Origin, Proof, Subject, Verdict};
 use veracity_spec::Bundle;
 
@@ -35,7 +35,7 @@ pub fn standing(bundle: &Bundle) -> Result<Standing> {
     Ok(judge_standing(&proof, &subject(bundle)))
 }
 
-fn judge_standing(proof: &Proof, now: &Subject) -> Standing {
+pub(crate) fn judge_standing(proof: &Proof, now: &Subject) -> Standing {
     if let Some(change) = first_change(&proof.subject, now) {
         return Standing::Stale(change);
     }
@@ -65,57 +65,4 @@ fn first_change(proved: &Subject, now: &Subject) -> Option<String> {
     }
     let same = proved.description_sha256 == now.description_sha256;
     (!same).then(|| "nodes, ports, wiring or settings are not those that were proved".to_owned())
-}
-
-/// What somebody wants of a proof before a bundle is run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Demand {
-    /// Whether a verdict may rest on assumptions.
-    pub accept_conditional: bool,
-}
-
-/// Refuses a bundle whose proof is missing, stale or negative, or rests on assumptions that nobody
-/// accepted.
-pub fn require(bundle: &Bundle, demand: &Demand) -> Result<()> {
-    let standing = standing(bundle)?;
-    let root = bundle.root().display();
-    let again = format!("`veracity check {root} --save` proves it again");
-    let (code, message, hint) = match standing {
-        Standing::Good => return Ok(()),
-        Standing::Conditional(_) if demand.accept_conditional => return Ok(()),
-        Standing::Missing => (codes::PROOF_MISSING, "the bundle has no proof".to_owned(), again),
-        Standing::Stale(change) => {
-            (codes::PROOF_STALE, format!("the proof is stale: {change}"), again)
-        }
-        Standing::Negative(Verdict::Disproved) => (
-            codes::PROOF_NEGATIVE,
-            "the bundle was disproved".to_owned(),
-            format!("`veracity check {root}` says why; fix it and export again"),
-        ),
-        Standing::Negative(_) => (
-            codes::PROOF_NEGATIVE,
-            "not everything in the bundle could be proved".to_owned(),
-            again,
-        ),
-        Standing::OnlyRepeats => (
-            codes::PROOF_NEGATIVE,
-            "the proof shows that runs repeat, and nothing about the Python code".to_owned(),
-            "export it from the Python code with Veracity, which records what the code computes"
-                .to_owned(),
-        ),
-        Standing::Conditional(open) => (
-            codes::PROOF_CONDITIONAL,
-            format!("the bundle is right only under {}", assumptions(open)),
-            format!(
-                "`veracity check {root}` lists them with what would settle them; \
-                 `--accept-conditional` (`accept_conditional=True`) takes them as they are"
-            ),
-        ),
-    };
-    let place = Place::file(bundle.yaml_path().display().to_string());
-    Err(Refusal::from(Diagnostic::error(code, message).at(place).hint(hint)))
-}
-
-fn assumptions(open: usize) -> String {
-    if open == 1 { "1 assumption".to_owned() } else { format!("{open} assumptions") }
 }

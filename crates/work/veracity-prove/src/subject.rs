@@ -62,5 +62,6 @@ pub fn session_record(facts: &SessionFacts) -> SessionRecord {
 /// Where a proof was made.
 pub fn environment(sessions: Vec<SessionRecord>, options: &SessionOptions) -> Environment {
     let system = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
-    Environment { sessions, threads: options.threads.get(), system }
+    let threads = options.threads.get();
+    Environment { sessions, threads, system, ..Environment::default() }
 }

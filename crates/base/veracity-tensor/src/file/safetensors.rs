@@ -39,8 +39,27 @@ pub fn read_with_metadata(path: impl AsRef<Path>) -> Result<(TensorMap, Metadata
     read_from(reader, len).map_err(|refusal| refusal.within(&place(path)))
 }
 
+/// Reads what a file says about itself, without its tensors.
+pub fn read_metadata(path: impl AsRef<Path>) -> Result<Metadata> {
+    let path = path.as_ref();
+    let (mut reader, len) = disk::open(path)?;
+    let header = read_header(&mut reader, len).map_err(|refusal| refusal.within(&place(path)))?;
+    Ok(header.metadata)
+}
+
 /// Reads tensors that fill the `len` bytes of `reader` exactly.
 pub fn read_from(mut reader: impl Read, len: u64) -> Result<(TensorMap, Metadata)> {
+    let header = read_header(&mut reader, len)?;
+    let mut tensors = TensorMap::new();
+    for (name, dtype, shape) in header.tensors {
+        let tensor = elements::read(&mut reader, dtype, shape, codes::SAFETENSORS_MALFORMED)
+            .map_err(|refusal| refusal.within(&member(&name)))?;
+        tensors.insert(name, tensor);
+    }
+    Ok((tensors, header.metadata))
+}
+
+fn read_header(mut reader: impl Read, len: u64) -> Result<header::Header> {
     disk::check_len(len)?;
     let mut prefix = [0; 8];
     read_exact(&mut reader, &mut prefix)?;
@@ -54,14 +73,7 @@ pub fn read_from(mut reader: impl Read, len: u64) -> Result<(TensorMap, Metadata
     }
     let mut text = vec![0; header_len];
     read_exact(&mut reader, &mut text)?;
-    let header = header::parse(&text, data_len)?;
-    let mut tensors = TensorMap::new();
-    for (name, dtype, shape) in header.tensors {
-        let tensor = elements::read(&mut reader, dtype, shape, codes::SAFETENSORS_MALFORMED)
-            .map_err(|refusal| refusal.within(&member(&name)))?;
-        tensors.insert(name, tensor);
-    }
-    Ok((tensors, header.metadata))
+    header::parse(&text, data_len)
 }
 
 fn read_exact(reader: &mut impl Read, buffer: &mut [u8]) -> Result<()> {

@@ -121,6 +121,11 @@ pub(super) fn tolerance_spec(text: &str) -> Result<ToleranceSpec, String> {
     }
 }
 
+/// One tolerance, for every port.
+pub(super) fn ceiling(text: &str) -> Result<Tolerance, String> {
+    tolerance(text)
+}
+
 fn is_port(text: &str) -> bool {
     text.split_once('/').is_some_and(|(node, port)| !node.is_empty() && !port.is_empty())
 }

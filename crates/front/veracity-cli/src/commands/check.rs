@@ -62,7 +62,8 @@ fn prove(arguments: &CheckArgs, bundle: Bundle) -> Result<(Bundle, Proof), Refus
     } else {
         bundle
     };
-    let options = CheckOptions { tolerance, session: sessions::options(&arguments.sessions) };
+    let session = sessions::options(&arguments.sessions);
+    let options = CheckOptions { tolerance, session, ..CheckOptions::default() };
     let proof = proof::check(&bundle, &engines, &options)?;
     Ok((bundle, proof))
 }

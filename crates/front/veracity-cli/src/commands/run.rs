@@ -6,7 +6,7 @@ mod outputs;
 use std::time::Duration;
 
 use serde_json::json;
-use veracity::proof::Demand;
+use veracity::proof::{Demand, load_proved};
 use veracity::results::{SCHEMA_VERSION, StepTiming};
 use veracity::{Bundle, Diagnostic, Place, Refusal, Runner, codes};
 
@@ -22,10 +22,6 @@ use outputs::Outputs;
 
 pub(super) fn execute(arguments: &RunArgs, context: &Context) -> Result<Outcome, Failure> {
     let bundle = Bundle::open(&arguments.bundle)?;
-    if arguments.require_proof {
-        let accept_conditional = arguments.accept_conditional;
-        veracity::proof::require(&bundle, &Demand { accept_conditional })?;
-    }
     let period = period(arguments.rate, &bundle)?;
     // What can be refused is refused before the first step: an episode may take hours.
     if let Some(path) = &arguments.outputs {
@@ -33,8 +29,11 @@ pub(super) fn execute(arguments: &RunArgs, context: &Context) -> Result<Outcome,
     }
     let engines = sessions::engines(arguments.engine, &arguments.sessions);
     let map = arguments.map.as_deref();
-    let mut runner =
-        sessions::load_reordered(&bundle, &engines, &arguments.sessions, arguments.fuse, map)?;
+    let options = sessions::run_options(&arguments.sessions, arguments.fuse, map)?;
+    let mut runner = match demand(arguments) {
+        Some(demand) => load_proved(&bundle, &engines, &options, &demand)?,
+        None => Runner::load(&bundle, &engines, &options)?,
+    };
     context.warn(runner.warnings())?;
     let feed = feed(arguments, &mut runner)?;
     let mut outputs = match &arguments.outputs {
@@ -48,6 +47,13 @@ pub(super) fn execute(arguments: &RunArgs, context: &Context) -> Result<Outcome,
     let json = answer_json(arguments, &bundle, &runner, &timing);
     context.give(arguments.format, &json, || answer(&bundle, &runner, &timing))?;
     Ok(Outcome::Proved)
+}
+
+/// What is asked of a proof, if one is asked for.
+fn demand(arguments: &RunArgs) -> Option<Demand> {
+    let RunArgs { require_proof, prove, accept_conditional, ceiling, .. } = *arguments;
+    let demand = Demand { accept_conditional, ceiling, prove };
+    (require_proof || prove).then_some(demand)
 }
 
 fn feed(arguments: &RunArgs, runner: &mut Runner) -> Result<Feed, Refusal> {

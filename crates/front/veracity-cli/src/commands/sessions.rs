@@ -35,22 +35,16 @@ pub(super) fn load(
     arguments: &SessionArgs,
     fuse: bool,
 ) -> Result<Runner> {
-    load_reordered(bundle, engines, arguments, fuse, None)
+    Runner::load(bundle, engines, &run_options(arguments, fuse, None)?)
 }
 
-/// Loads a bundle that takes and gives values in the order of a map.
-pub(super) fn load_reordered(
-    bundle: &Bundle,
-    engines: &Engines,
+/// How a bundle is to be run.
+pub(super) fn run_options(
     arguments: &SessionArgs,
     fuse: bool,
     map: Option<&Path>,
-) -> Result<Runner> {
+) -> Result<RunOptions> {
     let fusion = if fuse { Fusion::within_single_precision() } else { Fusion::Off };
     let reorder = map.map(ReorderMap::open).transpose()?.unwrap_or_default();
-    let options = RunOptions::new()
-        .with_session(options(arguments))
-        .with_fusion(fusion)
-        .with_reorder(reorder);
-    Runner::load(bundle, engines, &options)
+    Ok(RunOptions::new().with_session(options(arguments)).with_fusion(fusion).with_reorder(reorder))
 }

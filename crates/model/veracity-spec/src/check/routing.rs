@@ -38,6 +38,7 @@ pub(super) fn check(
     flow::check_feedback(index, &feedback_flow, router.problems);
     router.take_inputs(&wiring.inputs);
     router.take_outputs(&wiring.outputs);
+    router.refuse_silence(wiring);
     router.check_every_port();
     if !wiring.has_initial_values {
         for wire in &feedback_flow {
@@ -137,6 +138,22 @@ impl<'i> Router<'i, '_, '_> {
             }
             self.routed.insert(port.clone());
         }
+    }
+
+    /// Whoever runs a bundle without outputs gets nothing from it.
+    fn refuse_silence(&mut self, wiring: &Wiring) {
+        let has_nodes = self.index.len() > 0;
+        if self.incomplete || !has_nodes || !wiring.outputs.is_empty() {
+            return;
+        }
+        let mut edges = wiring.feedback_flow.iter().chain(&wiring.data_flow);
+        let Some(read) = edges.next() else { return };
+        let source = &read.edge.source;
+        let diagnostic = Diagnostic::error(codes::OUTPUTS_MISSING, "the bundle has no outputs")
+            .hint(format!(
+                "add `{source}` to `outputs` of `pipeline`: what is fed back may be given"
+            ));
+        self.add(source, read.source_span, diagnostic);
     }
 
     fn check_every_port(&mut self) {

@@ -30,7 +30,7 @@ fn the_worst_comes_first_and_says_why() {
         other => panic!("{other}"),
     };
     let worst = |verdict: Verdict| match verdict {
-        Verdict::Proved => 0,
+        Verdict::Proved | Verdict::Conditional => 0,
         Verdict::Disproved => 1,
         Verdict::NotComparable => 2,
     };

@@ -121,6 +121,7 @@ pub(crate) fn node(name: &str, ports: Vec<PortProof>) -> NodeProof {
         fresh: 8,
         ports,
         reasons: Vec::new(),
+        assumptions: Vec::new(),
         fresh_note: None,
     }
 }
@@ -204,6 +205,7 @@ pub(crate) fn proof(nodes: Vec<NodeProof>, rollout: RolloutProof) -> Proof {
             sessions: nodes.iter().map(session).collect(),
             threads: 1,
             system: "linux x86_64".into(),
+            ..Environment::default()
         },
         policy: TolerancePolicy::new(tolerance()),
         verdict: Verdict::NotComparable,
@@ -217,16 +219,12 @@ pub(crate) fn proof(nodes: Vec<NodeProof>, rollout: RolloutProof) -> Proof {
             range: Some((-1.0, 1.0)),
         }],
         pipeline: None,
+        assumptions: Vec::new(),
         findings: Vec::new(),
         advice: Vec::new(),
     };
     let verdicts: Vec<Verdict> = proof.rows().iter().map(|row| row.verdict).collect();
-    let count = |verdict| verdicts.iter().filter(|&&found| found == verdict).count();
-    proof.coverage = Coverage {
-        proved: count(Verdict::Proved),
-        disproved: count(Verdict::Disproved),
-        not_comparable: count(Verdict::NotComparable),
-    };
+    proof.coverage = Coverage::of(verdicts.iter().copied());
     proof.verdict = verdicts.into_iter().max().unwrap_or(Verdict::NotComparable);
     proof
 }

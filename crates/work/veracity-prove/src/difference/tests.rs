@@ -58,6 +58,7 @@ fn node(ports: Vec<PortProof>) -> NodeProof {
         fresh: 0,
         ports,
         reasons: Vec::new(),
+        assumptions: Vec::new(),
         fresh_note: None,
     }
 }
@@ -76,6 +77,7 @@ fn proof(ports: Vec<PortProof>) -> Proof {
         rollout: RolloutProof::default(),
         inputs: Vec::new(),
         pipeline: None,
+        assumptions: Vec::new(),
         findings: Vec::new(),
         advice: Vec::new(),
     }

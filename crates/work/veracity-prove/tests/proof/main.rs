@@ -5,6 +5,7 @@
 #[path = "../../../veracity-runtime/tests/runtime/common.rs"]
 mod common;
 mod faults;
+mod forged;
 mod grouping;
 mod noticed;
 mod over_time;

@@ -44,14 +44,48 @@ fn what_the_samples_say_of_the_recording_is_in_the_proof() {
         said.insert("passes".into(), json!({"second": 8}).to_string());
     });
     let proof = checked(&bundle);
-    assert_eq!(proof.verdict, Verdict::Proved);
+    let verdicts: Vec<_> = proof.nodes.iter().map(|node| node.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Proved, Verdict::Conditional, Verdict::Proved]);
+    assert_eq!(
+        (proof.verdict, proof.rollout.verdict),
+        (Verdict::Conditional, Some(Verdict::Conditional))
+    );
+    assert_eq!(proof.assumptions, proof.findings);
     let found = &proof.findings[0];
     assert_eq!((found.code, found.severity), (codes::FROZEN_VALUE, Severity::Warning));
     assert_eq!(found.place.node.as_deref(), Some("second"));
     assert_eq!(proof.warnings(), 1);
     let passes: Vec<_> = proof.nodes.iter().map(NodeProof::passes_kept).collect();
     assert_eq!(passes, [None, Some((3, 8)), None]);
-    assert_eq!(rejudge(&proof, &policy(1.0)).findings, proof.findings);
+    let rejudged = rejudge(&proof, &policy(1.0));
+    assert_eq!((&rejudged.findings, rejudged.verdict), (&proof.findings, Verdict::Conditional));
+}
+
+#[test]
+fn findings_are_assumptions_of_the_nodes_that_they_are_about() {
+    let said = |code: &str, severity: &str, node: Option<&str>| {
+        json!([{"code": code, "severity": severity, "message": "a doubt", "place": {"node": node}}])
+            .to_string()
+    };
+    let (proved, conditional) = (Verdict::Proved, Verdict::Conditional);
+    for (findings, expected) in [
+        (said("VER0911", "warning", Some("first")), [conditional, proved, proved]),
+        (said("VER0911", "warning", None), [conditional; 3]),
+        (said("VER0911", "warning", Some("of another bundle")), [conditional; 3]),
+        (said("VER0911", "note", Some("first")), [proved; 3]),
+        (said("VER0323", "warning", Some("first")), [proved; 3]),
+    ] {
+        let (_folder, bundle) = recorded(chain(), 3);
+        let bundle = with_samples(&bundle, |_, metadata| {
+            metadata.insert("findings".into(), findings.clone());
+        });
+        let proof = checked(&bundle);
+        let verdicts: Vec<_> = proof.nodes.iter().map(|node| node.verdict).collect();
+        assert_eq!(verdicts, expected, "{findings}");
+        assert_eq!(Some(proof.verdict), verdicts.into_iter().max(), "{findings}");
+        let counted = proof.coverage.conditional > 0;
+        assert_eq!(counted, proof.verdict == conditional, "{findings}");
+    }
 }
 
 #[test]

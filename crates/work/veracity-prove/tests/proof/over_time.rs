@@ -172,7 +172,8 @@ fn an_episode_that_begins_later_says_that_the_start_was_not_checked() {
         initial.insert("sum/total_in".into(), pair(0.0, 0.0));
     });
     let proof = checked(&bundle);
-    assert_eq!(proof.verdict, Verdict::Proved);
+    assert_eq!(proof.verdict, Verdict::Conditional);
+    assert_eq!(proof.assumptions[0].code, codes::START_UNCHECKED);
     let told = proof.rollout.reasons.iter().any(|reason| reason.message.contains("not checked"));
     assert!(told, "{:?}", proof.rollout.reasons);
 }

@@ -1,7 +1,7 @@
 //! What a proof in a bundle is worth after the bundle changed.
 
 use veracity_diag::codes;
-use veracity_prove::{Standing, require, save, seal, standing};
+use veracity_prove::{Demand, Standing, require, save, seal, standing};
 use veracity_results::Verdict;
 use veracity_spec::Bundle;
 
@@ -24,7 +24,7 @@ fn a_saved_proof_is_good_and_every_file_still_has_its_hash() {
     let (_folder, bundle) = proved();
     assert_eq!(standing(&bundle).unwrap(), Standing::Good);
     bundle.verify().unwrap();
-    require(&bundle).unwrap();
+    require(&bundle, &Demand::default()).unwrap();
     // Saving again replaces it.
     save(&bundle, &checked(&bundle)).unwrap();
     assert_eq!(standing(&Bundle::open(bundle.yaml_path()).unwrap()).unwrap(), Standing::Good);
@@ -34,7 +34,10 @@ fn a_saved_proof_is_good_and_every_file_still_has_its_hash() {
 fn a_bundle_without_proof_is_refused_where_one_is_required() {
     let (_folder, bundle) = recorded(chain(), 1);
     assert_eq!(standing(&bundle).unwrap(), Standing::Missing);
-    assert_eq!(require(&bundle).unwrap_err().first_error().code, codes::PROOF_MISSING);
+    assert_eq!(
+        require(&bundle, &Demand::default()).unwrap_err().first_error().code,
+        codes::PROOF_MISSING
+    );
 }
 
 #[test]
@@ -52,9 +55,12 @@ fn a_swapped_model_makes_the_proof_stale_until_it_is_checked_again() {
     assert!(matches!(sealed.proof, Standing::Stale(_)), "{:?}", sealed.proof);
     let bundle = Bundle::open(bundle.yaml_path()).unwrap();
     bundle.verify().unwrap();
-    assert_eq!(require(&bundle).unwrap_err().first_error().code, codes::PROOF_STALE);
+    assert_eq!(
+        require(&bundle, &Demand::default()).unwrap_err().first_error().code,
+        codes::PROOF_STALE
+    );
     save(&bundle, &checked(&bundle)).unwrap();
-    require(&Bundle::open(bundle.yaml_path()).unwrap()).unwrap();
+    require(&Bundle::open(bundle.yaml_path()).unwrap(), &Demand::default()).unwrap();
 }
 
 #[test]
@@ -74,7 +80,10 @@ fn a_proof_against_its_own_run_is_not_enough() {
     save(&bundle, &checked(&bundle)).unwrap();
     let bundle = Bundle::open(bundle.yaml_path()).unwrap();
     assert_eq!(standing(&bundle).unwrap(), Standing::OnlyRepeats);
-    assert_eq!(require(&bundle).unwrap_err().first_error().code, codes::PROOF_NEGATIVE);
+    assert_eq!(
+        require(&bundle, &Demand::default()).unwrap_err().first_error().code,
+        codes::PROOF_NEGATIVE
+    );
 }
 
 #[test]
@@ -98,5 +107,8 @@ fn a_disproved_bundle_is_refused() {
     save(&bundle, &checked(&bundle)).unwrap();
     let bundle = Bundle::open(bundle.yaml_path()).unwrap();
     assert_eq!(standing(&bundle).unwrap(), Standing::Negative(Verdict::Disproved));
-    assert_eq!(require(&bundle).unwrap_err().first_error().code, codes::PROOF_NEGATIVE);
+    assert_eq!(
+        require(&bundle, &Demand::default()).unwrap_err().first_error().code,
+        codes::PROOF_NEGATIVE
+    );
 }
