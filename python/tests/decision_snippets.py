@@ -103,7 +103,7 @@ def printed_and_used(x: Tensor) -> Tensor:
 
 @told()
 def boolean_operators(x: Tensor) -> Tensor:
-    return (x.sum() > 100) * x or x  # told
+    return ((x.sum() < 100) and x) * 1  # told
 
 
 @told()
@@ -505,7 +505,7 @@ def suppressed(x: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------ told: memory
 
 
-@told("VER0932")
+@told("VER0911", "VER0932")
 def address_of_the_memory(x: Tensor) -> Tensor:
     y = x.contiguous()
     values = (ctypes.c_float * 4).from_address(y.data_ptr())  # told

@@ -101,10 +101,19 @@ def refusal(name: str, reason: str) -> VeracityError:
     )
 
 
+#: Ways out that are one of the recorder's by another name; what it does not know is memory.
+_WAYS_OUT = {
+    **dict.fromkeys(("__round__", "__floor__", "__ceil__", "__trunc__", "__hash__"), "item"),
+    **dict.fromkeys(("numpy.array_equal", "numpy.array_equiv"), "equal"),
+    **dict.fromkeys(("numpy.array2string", "numpy.array_str", "numpy.array_repr"), "__str__"),
+    "numpy.allclose": "allclose",
+}
+
+
 def leave(value: Any, how: str) -> None:
     """Report that a value becomes a Python object. A constant may: it is one already."""
     if active() and not is_constant(value):
-        escaped(state_of(value).tensor, how)
+        escaped(state_of(value).tensor, _WAYS_OUT.get(how, how))
 
 
 # ----------------------------------------------------------------------------------------- state
@@ -179,7 +188,17 @@ class State:
 
 
 class _Kind(type):
-    """Counts scalars as traced arrays: to the recorder they are arrays of rank 0."""
+    """Counts scalars as traced arrays: to the recorder they are arrays of rank 0.
+
+    Equal to the class of plain arrays, so that `type(array) == numpy.ndarray` holds as it does
+    without a session; of `type(array) is numpy.ndarray` nobody can be asked.
+    """
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is numpy.ndarray
+
+    def __hash__(cls) -> int:
+        return hash(numpy.ndarray)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return type.__instancecheck__(cls, instance) or type(instance) is TracedScalar
@@ -190,6 +209,11 @@ class TracedArray(numpy.ndarray[Any, numpy.dtype[Any]], metaclass=_Kind):
 
     _state: State | None = None
     _parent: TracedArray | None = None
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """What `isinstance` and `singledispatch` ask for: the class without a session."""
+        return numpy.ndarray
 
     def __array_finalize__(self, obj: Any) -> None:
         """Remember the array that this one was made from; it is asked when a tensor is needed."""
@@ -206,6 +230,11 @@ class TracedScalar:
         """Keep a value and the tensor of rank 0 that stands for it."""
         self._value = value
         self._state = state
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """What `isinstance` asks for: the class that the scalar has without a session."""
+        return type(self._value)
 
     @classmethod
     def __torch_function__(

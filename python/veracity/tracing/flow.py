@@ -573,9 +573,10 @@ class _Walk:
         of_owner = self.value(owner) if owner is not None else self.value(node.func)
         if name in observers.MARKS:
             return self.mark(node, name, taint)
-        if taint is None and of_owner is None and self.control is None:
-            return None
         called = self.names.callable_of(node.func)
+        closes_over = isinstance(called, Local) and bool(self.tainted)
+        if taint is None and of_owner is None and self.control is None and not closes_over:
+            return None
         if observers.observes(called, name):
             if taint is not None:
                 self.into_file(node, name, taint)
