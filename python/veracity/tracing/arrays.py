@@ -101,19 +101,10 @@ def refusal(name: str, reason: str) -> VeracityError:
     )
 
 
-#: Ways out that are one of the recorder's by another name; what it does not know is memory.
-_WAYS_OUT = {
-    **dict.fromkeys(("__round__", "__floor__", "__ceil__", "__trunc__", "__hash__"), "item"),
-    **dict.fromkeys(("numpy.array_equal", "numpy.array_equiv"), "equal"),
-    **dict.fromkeys(("numpy.array2string", "numpy.array_str", "numpy.array_repr"), "__str__"),
-    "numpy.allclose": "allclose",
-}
-
-
 def leave(value: Any, how: str) -> None:
     """Report that a value becomes a Python object. A constant may: it is one already."""
     if active() and not is_constant(value):
-        escaped(state_of(value).tensor, _WAYS_OUT.get(how, how))
+        escaped(state_of(value).tensor, how)
 
 
 # ----------------------------------------------------------------------------------------- state

@@ -21,6 +21,13 @@ RAISES = "may raise"
 #: Functions that are walked for one value, at most.
 MOST_WALKS = 200
 
+#: Ways in which memory leaves, not a value.
+MEMORY = frozenset(
+    {
+        *("its memory", "data_ptr", "untyped_storage", "storage", "__dlpack__"),
+        *("another thread", "another library"),
+    }
+)
 _FIRST = {
     "__bool__": "branch",
     "is_nonzero": "branch",
@@ -33,6 +40,7 @@ _FIRST = {
     "size": "size",
     "numel": "size",
     "__len__": "size",
+    **dict.fromkeys(MEMORY, "memory"),
 }
 
 

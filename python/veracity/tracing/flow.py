@@ -180,6 +180,9 @@ class _Walk:
 
     def do_Expr(self, statement: ast.Expr) -> None:
         value = statement.value
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            if value not in self.task.sources and value.func.attr not in observers.VERBS:
+                self.write_memory(value.func.value)
         if self.control is not None and isinstance(value, ast.Call):
             self.call(value, discarded=True)
         else:
@@ -399,9 +402,16 @@ class _Walk:
                     self.outcome.parameters[root] = taint
         elif isinstance(target, ast.Subscript):
             index = self.value(target.slice)
+            self.write_memory(target.value)
             found = taint or (None if index is None else replace(index, what="index"))
             if found is not None:
                 self.change(target.value, found)
+
+    def write_memory(self, target: ast.expr) -> None:
+        """Code writes into an object: is it memory of a tensor that was handed out?"""
+        base = self.value(target)
+        if base is not None and base.what == "memory":
+            self.decide(base, target)
 
     def assign_name(self, name: str, taint: Taint | None) -> None:
         if name in self.outer and taint is not None:
