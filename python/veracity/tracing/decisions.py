@@ -135,6 +135,8 @@ class _Search:
                     is_node=step.is_node,
                 )
             )
+            if first is not None and not outcome.met:  # the walk does not come there
+                raise Decided(Taint("unknown", step.line), step.line)
             first, raised = outcome.returned, outcome.raised
             if step.is_node or flow.has_marks(place.scope):
                 self._outside.update(_scopes_of(self._trail[number + 1 :]))

@@ -50,12 +50,14 @@ class Outcome:
         raised: The taint of an exception that it may raise.
         parameters: Parameters whose objects were changed.
         kept: Attributes, by `.name`, and variables of outer scopes, by `@name`, that hold it.
+        met: Whether the walk came to an expression that gives the value.
     """
 
     returned: Taint | None = None
     raised: Taint | None = None
     parameters: dict[str, Taint] = field(default_factory=dict)
     kept: dict[str, Taint] = field(default_factory=dict)
+    met: bool = False
 
 
 @dataclass
@@ -374,7 +376,7 @@ class _Walk:
     def assign(
         self, target: ast.expr, taint: Taint | None, value: ast.expr | None = None
     ) -> None:
-        taint = taint or self.control
+        taint = taint or self.met(target) or self.control
         if isinstance(target, ast.Name):
             self.assign_name(target.id, taint)
             root = None if value is None else self.root(value)
@@ -471,7 +473,7 @@ class _Walk:
         """Return what an expression owes to the value."""
         if node is None:
             return None
-        source = self.task.sources.get(node)
+        source = self.met(node)
         raising = self.task.raising.get(node)
         if self.task.opens and (source is not None or raising is not None):
             self.closed = False  # it was seen inside of a node
@@ -486,6 +488,12 @@ class _Walk:
         if isinstance(node, ast.Call) and self.takes_in(node):
             return None
         return found or source
+
+    def met(self, node: ast.expr) -> Taint | None:
+        """Return the taint of an expression that gives the value."""
+        source = self.task.sources.get(node)
+        self.outcome.met = self.outcome.met or source is not None
+        return source
 
     def takes_in(self, node: ast.Call) -> bool:
         """Say whether the call in which a value left only observes it; its file may be read."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity._generators import gpu_in_use
-from veracity.tracing import array_plain, arrays
+from veracity.tracing import array_plain, arrays, fast_paths
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -81,6 +81,7 @@ class Surroundings:
         TorchScript must not fuse: what it makes of several operations on a GPU is one that no mode
         sees.
         """
+        fast_paths.install(undo, lambda: self._session.modes.installed)
         if "torch._dynamo" in sys.modules:
             undo.enter_context(torch.compiler.set_stance("force_eager"))
         if torch.cuda.is_available():
