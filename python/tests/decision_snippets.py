@@ -14,8 +14,11 @@ import json
 import logging
 import math
 import pickle
+import queue
 import statistics
 import sys
+import threading
+import types
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +27,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from veracity.tracing import arrays
 
 log = logging.getLogger(__name__)
 log.setLevel(logging.CRITICAL)
@@ -531,6 +535,51 @@ def nditer(x: Tensor) -> Tensor:
     for v in np.nditer(x.numpy()):  # told
         total += float(v)
     return x * total
+
+
+_GIVEN: queue.Queue[Any] = queue.Queue()
+_TAKEN: queue.Queue[Any] = queue.Queue()
+
+
+def _measures_forever() -> None:
+    while True:
+        _TAKEN.put(float(_GIVEN.get().sum()))
+
+
+threading.Thread(target=_measures_forever, daemon=True).start()
+
+
+@told("VER0932")
+def number_of_an_older_thread(x: Tensor) -> Tensor:
+    _GIVEN.put(x)  # told
+    return x * _TAKEN.get()
+
+
+def lfilter(b: list[float], a: list[float], x: Any) -> Any:
+    """Stand in for a function of SciPy whose compiled code reads the memory, unseen."""
+    return np.asarray([sum(b) / sum(a) * v for v in arrays.plain_array(x).tolist()])
+
+
+lfilter.__module__ = "scipy.signal"
+signal: Any = types.ModuleType("scipy.signal")
+signal.lfilter = lfilter
+
+
+@told("VER0932")
+def array_for_another_library(x: Tensor) -> Tensor:
+    a = x.numpy()  # told
+    smooth = signal.lfilter([0.5, 0.5], [1.0], a)
+    return torch.tensor(smooth.tolist()) + x
+
+
+@told("VER0932")
+def array_for_a_function_of_another_library(x: Tensor) -> Tensor:
+    return torch.tensor(_filtered(x.numpy()).tolist()) + x  # told
+
+
+def _filtered(a: Any) -> Any:
+    b = a * 2
+    return lfilter([0.5, 0.5], [1.0], b)
 
 
 @told()

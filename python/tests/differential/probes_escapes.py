@@ -271,9 +271,9 @@ def _double_forever() -> None:
 threading.Thread(target=_double_forever, daemon=True).start()
 
 
-@told("VER0915")
+@told("VER0915", "VER0932")
 def computed_in_an_older_thread(x: Tensor) -> Tensor:
-    _GIVEN.put(x)
+    _GIVEN.put(x)  # told
     other = _TAKEN.get()
     return x + other  # told
 

@@ -74,6 +74,7 @@ class Task:
         is_node: Whether what it returns are the outputs of a node.
         depth: How many calls deep it is.
         opens: Whether a node is known to be open where the value is.
+        of_array: Whether the value is an array that records: only other libraries are asked for.
     """
 
     scope: Scope
@@ -85,6 +86,7 @@ class Task:
     is_node: bool = False
     depth: int = 0
     opens: bool = True
+    of_array: bool = False
 
 
 def has_marks(scope: Scope) -> bool:
@@ -133,7 +135,7 @@ class _Walk:
     # What the value reaches
 
     def decide(self, taint: Taint, node: ast.AST, by: str = "") -> None:
-        if not self.closed:
+        if not self.closed and not self.task.of_array:
             raise Decided(taint, getattr(node, "lineno", taint.line), by)
 
     def raise_(self, taint: Taint) -> None:
@@ -247,8 +249,7 @@ class _Walk:
 
     def do_If(self, statement: ast.If) -> None:
         taint = self.value(statement.test)
-        if taint is not None:
-            taint = Taint("branch", statement.lineno)
+        taint = self.of_control(taint, "branch", statement)
         self.branches([statement.body, statement.orelse], taint)
 
     def do_Match(self, statement: ast.Match) -> None:
@@ -261,9 +262,12 @@ class _Walk:
                     name = getattr(node, "name", None) or getattr(node, "rest", None)
                     if isinstance(name, str):
                         self.tainted[name] = taint
-        if taint is not None:
-            taint = Taint("branch", statement.lineno)
+        taint = self.of_control(taint, "branch", statement)
         self.branches([case.body for case in statement.cases], taint)
+
+    def of_control(self, taint: Taint | None, what: str, node: ast.stmt) -> Taint | None:
+        """Return what runs because of the value; what an array decides is heard by itself."""
+        return None if taint is None or self.task.of_array else Taint(what, node.lineno)
 
     def branches(self, blocks: list[list[ast.stmt]], taint: Taint | None) -> None:
         """Walk blocks of which one runs."""
@@ -290,8 +294,7 @@ class _Walk:
 
     def do_While(self, statement: ast.While) -> None:
         def test() -> Taint | None:
-            taint = self.value(statement.test)
-            return None if taint is None else Taint("loop", statement.lineno)
+            return self.of_control(self.value(statement.test), "loop", statement)
 
         self.loop(statement.body, test)
         self.block(statement.orelse)
@@ -300,7 +303,8 @@ class _Walk:
         def step() -> Taint | None:
             taint = self.value(statement.iter)
             self.assign(statement.target, taint)
-            return None if taint is None else replace(taint, what=_of_loop(statement.iter, taint))
+            what = "value" if taint is None else _of_loop(statement.iter, taint)
+            return self.of_control(taint, what, statement)
 
         self.loop(statement.body, step)
         self.block(statement.orelse)
@@ -628,6 +632,10 @@ class _Walk:
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         if self.closed:
             return None  # the world's answer
+        if self.task.of_array:
+            if taint is not None and observers.is_foreign(called):
+                raise Decided(taint, node.lineno, name)
+            return taint or of_owner
         changing = taint or self.control
         if owner is not None and changing is not None and self.names.fills(owner, name):
             self.change(owner, changing)
@@ -677,6 +685,7 @@ class _Walk:
                 tainted=attributes | tainted,  # type: ignore[arg-type]
                 control=None if self.closed else self.control,
                 depth=self.task.depth + 1,
+                of_array=self.task.of_array,
             )
         )
         if outcome.raised is not None:

@@ -97,7 +97,9 @@ class Names:
                 return None
             found = _attribute(owner, node.attr)
             if isinstance(found, FunctionType) and not isinstance(owner, type | ModuleType):
-                return Method(found, node.value)
+                kind = owner.kind if isinstance(owner, ClassOf) else type(owner)
+                of_class = _in_class(kind, node.attr) is found
+                return Method(found, node.value) if of_class else found
             return None if found is NO_OBJECT else found
         found = self.resolve(node)
         return None if found is NO_OBJECT else found
@@ -108,7 +110,7 @@ class Names:
             return called.scope, called.names, None
         bound = called.owner if isinstance(called, Method) else None
         function = called.function if isinstance(called, Method) else called
-        if isinstance(function, torch.nn.Module):
+        if isinstance(function, torch.nn.Module) or observers.is_foreign(function):
             return None
         if isinstance(function, MethodType):
             function = function.__func__
