@@ -94,7 +94,7 @@ def walrus(x: Tensor) -> Tensor:
 
 @told()
 def two_statements_on_a_line(x: Tensor) -> Tensor:
-    s = x.sum().item(); print(s); x = x * s  # noqa: E702  # told
+    s = x.sum().item(); print(s); x = x * s  # fmt: skip  # noqa: E702  # told
     return x
 
 
@@ -220,7 +220,7 @@ def sorted_by_a_key(x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
-# --------------------------------------------------------------------- told: indices, sizes, numbers
+# ------------------------------------------------------------ told: indices, sizes, numbers
 
 
 @told()
@@ -286,7 +286,7 @@ def number_written_into_a_tensor(x: Tensor) -> Tensor:
 def number_into_a_list(x: Tensor) -> Tensor:
     parts: list[float] = []
     for v in x:
-        parts.append(v.item() * 2)  # told
+        parts.append(v.item() * 2)  # noqa: PERF401  # told
     return torch.tensor(parts) + x
 
 
@@ -620,7 +620,7 @@ def prints(x: Tensor) -> Tensor:
 @silent
 def logs(x: Tensor) -> Tensor:
     log.info("mean %.3f of %s", x.mean().item(), x)
-    log.debug(f"max {x.max().item()}")
+    log.debug(f"max {x.max().item()}")  # noqa: G004
     logging.getLogger("other").warning("min %s", float(x.min()))
     return x * 2
 
@@ -754,6 +754,7 @@ class Writer:
     """Stands in for a writer of TensorBoard."""
 
     def __init__(self) -> None:
+        """Begin with no lines."""
         self.lines: list[str] = []
 
     def add_scalar(self, tag: str, value: float, step: int = 0) -> None:
@@ -765,6 +766,7 @@ class Logged(nn.Module):
     """A module with metrics, a writer and guards of its own."""
 
     def __init__(self) -> None:
+        """Begin with nothing kept."""
         super().__init__()
         self.meter, self.writer, self.step = Meter(), Writer(), 0
         self.last_norm = 0.0

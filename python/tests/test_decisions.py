@@ -99,7 +99,7 @@ def test_a_decision_is_told_where_python_tells_only_lines(
 def test_padding_of_an_encoder_comes_out_as_without_a_session(
     norm: bool, backend: str, tmp_path: Path
 ) -> None:
-    """torch takes another path while it is recorded; at padded places its values are others."""
+    """While it is recorded torch takes another path, whose values differ at padded places."""
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     last = torch.nn.LayerNorm(8) if norm else None

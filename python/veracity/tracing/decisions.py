@@ -102,9 +102,9 @@ def _in_observer(trail: tuple[Step, ...]) -> bool:
 
 def _shown(node: ast.expr) -> ast.expr:
     """Return the part of an expression that names the value."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if not node.args and not node.keywords:
-            return node.func.value
+    bare = isinstance(node, ast.Call) and not node.args and not node.keywords
+    if isinstance(node, ast.Call) and bare and isinstance(node.func, ast.Attribute):
+        return node.func.value
     if isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.func, ast.Name):
         return node.args[0]
     return node.test if isinstance(node, ast.IfExp) else node

@@ -160,9 +160,15 @@ _CONSEQUENCES = {
 _MORE = "record a pass on which it is different: if that matters, it is told with the pass"
 _CURES = {
     "branch": ("keep it a tensor: compute both and choose with `torch.where`", _MORE),
-    "loop": ("keep it a tensor: run the loop a fixed number of times and choose with `torch.where`", _MORE),
+    "loop": (
+        "keep it a tensor: run the loop a fixed number of times and choose with `torch.where`",
+        _MORE,
+    ),
     "filter": ("keep it a tensor: take every element and weigh it with a mask", _MORE),
-    "index": ("keep it a tensor, and the table too, and read it with `index_select` or `gather`", _MORE),
+    "index": (
+        "keep it a tensor, and the table too, and read it with `index_select` or `gather`",
+        _MORE,
+    ),
     "size": ("keep it a tensor: use a mask of a fixed size", _MORE),
     "value": ("keep it a tensor: no `item()`, `float()` or `int()`", _MORE),
 }

@@ -32,7 +32,7 @@ class Taint:
     line: int
 
 
-class Decided(Exception):
+class Decided(Exception):  # noqa: N818 - it ends a walk, and is no error
     """The value decides something that the export computes."""
 
     def __init__(self, taint: Taint, line: int, by: str = "") -> None:
@@ -155,7 +155,7 @@ class _Walk:
     def block(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
             method: Callable[[Any], None] = getattr(
-                self, "do_" + type(statement).__name__, self.do_other
+                self, "do_" + type(statement).__name__.lower(), self.do_other
             )
             method(statement)
 
@@ -164,44 +164,48 @@ class _Walk:
             if isinstance(child, ast.expr):
                 self.value(child)
 
-    def do_FunctionDef(self, statement: ast.FunctionDef) -> None:
+    def do_functiondef(self, statement: ast.FunctionDef) -> None:
         self.names.define(statement.name, Local(statement, self.names))
 
-    do_AsyncFunctionDef = do_FunctionDef
+    do_asyncfunctiondef = do_functiondef
 
-    def do_ClassDef(self, statement: ast.ClassDef) -> None:
+    def do_classdef(self, statement: ast.ClassDef) -> None:
         self.block([one for one in statement.body if not isinstance(one, ast.FunctionDef)])
 
-    def do_Import(self, statement: ast.stmt) -> None:
+    def do_import(self, statement: ast.stmt) -> None:
         """Nothing of a value is in it."""
 
-    do_ImportFrom = do_Import
+    do_importfrom = do_import
 
-    def do_Global(self, statement: ast.Global | ast.Nonlocal) -> None:
+    def do_global(self, statement: ast.Global | ast.Nonlocal) -> None:
         self.outer.update(statement.names)
 
-    do_Nonlocal = do_Global
+    do_nonlocal = do_global
 
-    def do_Expr(self, statement: ast.Expr) -> None:
+    def do_expr(self, statement: ast.Expr) -> None:
         value = statement.value
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-            if value not in self.task.sources and value.func.attr not in observers.VERBS:
-                self.write_memory(value.func.value)
+        method = value.func if isinstance(value, ast.Call) else None
+        if (
+            isinstance(method, ast.Attribute)
+            and value not in self.task.sources
+            and method.attr not in observers.VERBS
+        ):
+            self.write_memory(method.value)
         if self.control is not None and isinstance(value, ast.Call):
             self.call(value, discarded=True)
         else:
             self.value(value)
 
-    def do_Assign(self, statement: ast.Assign) -> None:
+    def do_assign(self, statement: ast.Assign) -> None:
         taint = self.value(statement.value)
         for target in statement.targets:
             self.assign(target, taint, statement.value)
 
-    def do_AnnAssign(self, statement: ast.AnnAssign) -> None:
+    def do_annassign(self, statement: ast.AnnAssign) -> None:
         if statement.value is not None:
             self.assign(statement.target, self.value(statement.value), statement.value)
 
-    def do_AugAssign(self, statement: ast.AugAssign) -> None:
+    def do_augassign(self, statement: ast.AugAssign) -> None:
         taint = self.value(statement.value)
         target = statement.target
         before = self.read(target)
@@ -209,12 +213,12 @@ class _Walk:
             self.decide(taint, statement)
         self.assign(target, taint or before)
 
-    def do_Delete(self, statement: ast.Delete) -> None:
+    def do_delete(self, statement: ast.Delete) -> None:
         if self.control is not None:
             for target in statement.targets:
                 self.change(target, self.control)
 
-    def do_Return(self, statement: ast.Return) -> None:
+    def do_return(self, statement: ast.Return) -> None:
         taint = None if statement.value is None else self.value(statement.value)
         is_nothing = statement.value is None or (
             isinstance(statement.value, ast.Constant) and statement.value.value is None
@@ -231,28 +235,28 @@ class _Walk:
 
     return_cut: Taint | None = None
 
-    def do_Raise(self, statement: ast.Raise) -> None:
+    def do_raise(self, statement: ast.Raise) -> None:
         self.do_other(statement)
         if self.control is not None:
             self.raise_(replace(self.control, what="exception"))
 
-    def do_Assert(self, statement: ast.Assert) -> None:
+    def do_assert(self, statement: ast.Assert) -> None:
         taint = self.value(statement.test)
         if taint is not None or self.control is not None:
             self.raise_(Taint("exception", statement.lineno))
 
-    def do_Break(self, statement: ast.stmt) -> None:
+    def do_break(self, statement: ast.stmt) -> None:
         if self.control is not None:
             self.loop_cut = replace(self.control, what="loop")
 
-    do_Continue = do_Break
+    do_continue = do_break
 
-    def do_If(self, statement: ast.If) -> None:
+    def do_if(self, statement: ast.If) -> None:
         taint = self.value(statement.test)
         taint = self.of_control(taint, "branch", statement)
         self.branches([statement.body, statement.orelse], taint)
 
-    def do_Match(self, statement: ast.Match) -> None:
+    def do_match(self, statement: ast.Match) -> None:
         taint = self.value(statement.subject)
         for case in statement.cases:
             if case.guard is not None:
@@ -292,14 +296,14 @@ class _Walk:
         self.return_cut = self.return_cut or cut_before
         self.loop_cut = self.loop_cut or loop_before
 
-    def do_While(self, statement: ast.While) -> None:
+    def do_while(self, statement: ast.While) -> None:
         def test() -> Taint | None:
             return self.of_control(self.value(statement.test), "loop", statement)
 
         self.loop(statement.body, test)
         self.block(statement.orelse)
 
-    def do_For(self, statement: ast.For | ast.AsyncFor) -> None:
+    def do_for(self, statement: ast.For | ast.AsyncFor) -> None:
         def step() -> Taint | None:
             taint = self.value(statement.iter)
             self.assign(statement.target, taint)
@@ -309,7 +313,7 @@ class _Walk:
         self.loop(statement.body, step)
         self.block(statement.orelse)
 
-    do_AsyncFor = do_For
+    do_asyncfor = do_for
 
     def loop(self, body: list[ast.stmt], step: Callable[[], Taint | None]) -> None:
         outside = self.control
@@ -325,7 +329,7 @@ class _Walk:
         self.control = outside or self.return_cut
         self.loop_cut = cut_before
 
-    def do_With(self, statement: ast.With | ast.AsyncWith) -> None:
+    def do_with(self, statement: ast.With | ast.AsyncWith) -> None:
         catches = False
         for item in statement.items:
             taint = self.value(item.context_expr)
@@ -341,10 +345,10 @@ class _Walk:
             self.block(statement.body)
         self.captured = None
 
-    do_AsyncWith = do_With
+    do_asyncwith = do_with
     captured: ast.expr | None = None
 
-    def do_Try(self, statement: ast.Try) -> None:
+    def do_try(self, statement: ast.Try) -> None:
         handlers = [one for one in statement.handlers if _goes_on(one) and _may_catch(one)]
         if handlers:
             self.guarded(statement.body, handlers, statement.orelse)
@@ -355,7 +359,7 @@ class _Walk:
                 self.branches([handler.body, []], None)
         self.block(statement.finalbody)
 
-    do_TryStar = do_Try
+    do_trystar = do_try
 
     def guarded(
         self,
@@ -377,9 +381,7 @@ class _Walk:
 
     # Assignments
 
-    def assign(
-        self, target: ast.expr, taint: Taint | None, value: ast.expr | None = None
-    ) -> None:
+    def assign(self, target: ast.expr, taint: Taint | None, value: ast.expr | None = None) -> None:
         taint = taint or self.met(target) or self.control
         if isinstance(target, ast.Name):
             self.assign_name(target.id, taint)
@@ -484,7 +486,7 @@ class _Walk:
         if raising is not None:
             self.raise_(raising)
         method: Callable[[Any], Taint | None] = getattr(
-            self, "of_" + type(node).__name__, self.of_other
+            self, "of_" + type(node).__name__.lower(), self.of_other
         )
         found = method(node)
         if source is None:
@@ -526,26 +528,26 @@ class _Walk:
         found = [self.value(one) for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
         return _first(found)
 
-    def of_Constant(self, node: ast.Constant) -> Taint | None:
+    def of_constant(self, node: ast.Constant) -> Taint | None:
         return None
 
-    def of_Name(self, node: ast.Name) -> Taint | None:
+    def of_name(self, node: ast.Name) -> Taint | None:
         return self.tainted.get(node.id) or self.tainted.get("@" + node.id)
 
-    def of_Attribute(self, node: ast.Attribute) -> Taint | None:
+    def of_attribute(self, node: ast.Attribute) -> Taint | None:
         return self.value(node.value) or self.tainted.get("." + node.attr)
 
-    def of_Subscript(self, node: ast.Subscript) -> Taint | None:
+    def of_subscript(self, node: ast.Subscript) -> Taint | None:
         index = self.value(node.slice)
         taint = self.value(node.value)
         return taint or (None if index is None else replace(index, what="index"))
 
-    def of_NamedExpr(self, node: ast.NamedExpr) -> Taint | None:
+    def of_namedexpr(self, node: ast.NamedExpr) -> Taint | None:
         taint = self.value(node.value)
         self.assign(node.target, taint, node.value)
         return taint
 
-    def of_IfExp(self, node: ast.IfExp) -> Taint | None:
+    def of_ifexp(self, node: ast.IfExp) -> Taint | None:
         taint = self.value(node.test)
         if taint is not None:
             self.value(node.body)
@@ -553,11 +555,11 @@ class _Walk:
             return Taint("branch", node.lineno)
         return _first([self.value(node.body), self.value(node.orelse)])
 
-    def of_BoolOp(self, node: ast.BoolOp) -> Taint | None:
+    def of_boolop(self, node: ast.BoolOp) -> Taint | None:
         found = _first([self.value(one) for one in node.values])
         return found and replace(found, what="branch")
 
-    def of_Lambda(self, node: ast.Lambda) -> Taint | None:
+    def of_lambda(self, node: ast.Lambda) -> Taint | None:
         return self.value(node.body)
 
     def comprehension(self, node: Any) -> Taint | None:
@@ -570,17 +572,17 @@ class _Walk:
         values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         return _first([*(self.value(one) for one in values), *found])
 
-    of_ListComp = of_SetComp = of_DictComp = of_GeneratorExp = comprehension
+    of_listcomp = of_setcomp = of_dictcomp = of_generatorexp = comprehension
 
-    def of_Yield(self, node: ast.Yield | ast.YieldFrom | ast.Await) -> Taint | None:
+    def of_yield(self, node: ast.Yield | ast.YieldFrom | ast.Await) -> Taint | None:
         taint = self.value(node.value) or self.control
         if taint is not None and not isinstance(node, ast.Await):
             self.outcome.returned = self.outcome.returned or taint
         return taint
 
-    of_YieldFrom = of_Await = of_Yield
+    of_yieldfrom = of_await = of_yield
 
-    def of_Call(self, node: ast.Call) -> Taint | None:
+    def of_call(self, node: ast.Call) -> Taint | None:
         return self.call(node, discarded=False)
 
     # Calls
@@ -672,7 +674,9 @@ class _Walk:
             return NO_OBJECT
         taints = dict(given)
         tainted = {
-            name: taints[value] for name, value in arguments.items() if taints.get(value) is not None
+            name: taint
+            for name, value in arguments.items()
+            if (taint := taints.get(value)) is not None
         }
         inner = names.inside({n: self.names.resolve(v) for n, v in arguments.items()})
         if isinstance(called, Local):
@@ -682,7 +686,7 @@ class _Walk:
             Task(
                 scope,
                 inner,
-                tainted=attributes | tainted,  # type: ignore[arg-type]
+                tainted=attributes | tainted,
                 control=None if self.closed else self.control,
                 depth=self.task.depth + 1,
                 of_array=self.task.of_array,

@@ -23,7 +23,16 @@ _OBSERVING_MODULES = ("torch.utils.tensorboard",)
 VERBS = frozenset(
     {
         *("print", "pprint", "debug", "info", "warning", "warn", "error", "critical", "exception"),
-        *("log", "fatal", "success", "trace", "log_dict", "log_metric", "log_metrics", "log_scalar"),
+        *(
+            "log",
+            "fatal",
+            "success",
+            "trace",
+            "log_dict",
+            "log_metric",
+            "log_metrics",
+            "log_scalar",
+        ),
         *("log_scalars", "log_stats", "log_value", "log_values", "logkv", "logkv_mean", "logger"),
         *("add_scalar", "add_scalars", "add_histogram", "add_image", "add_images", "add_figure"),
         *("add_text", "add_video", "add_graph", "write", "writelines", "writerow", "writerows"),
@@ -42,7 +51,17 @@ PURE_MODULES = frozenset(
     {
         *("builtins", "math", "cmath", "operator", "statistics", "itertools", "functools", "copy"),
         *("decimal", "fractions", "numbers", "re", "string", "textwrap", "collections", "time"),
-        *("numpy", "_operator", "_functools", "ast", "struct", "io", "enum", "dataclasses", "heapq"),
+        *(
+            "numpy",
+            "_operator",
+            "_functools",
+            "ast",
+            "struct",
+            "io",
+            "enum",
+            "dataclasses",
+            "heapq",
+        ),
         *("bisect", "_bisect", "_heapq", "typing", "_collections", "_struct", "scipy"),
     }
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import weakref
 from dataclasses import dataclass
 from types import FunctionType, MethodType, ModuleType
@@ -125,10 +126,8 @@ class Names:
             return None
         closed = {}
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
-            try:
+            with contextlib.suppress(ValueError):  # not filled yet
                 closed[name] = cell.cell_contents
-            except ValueError:  # not filled yet
-                continue
         return scope, Names(function.__globals__, closed, {}, frozenset(code.co_varnames)), bound
 
     # What kind of thing it is
@@ -168,8 +167,8 @@ class Names:
             return True
         if function is not None:
             module = observers.module_of(function).partition(".")[0]
-            kind = type(function).__name__
-            return module in ("torch", "numpy") or kind in (
+            sort = type(function).__name__
+            return module in ("torch", "numpy") or sort in (
                 *("ufunc", "method_descriptor", "getset_descriptor", "wrapper_descriptor"),
                 "builtin_function_or_method",
             )
@@ -208,7 +207,8 @@ def _attribute(owner: Any, name: str) -> Any:
         return _in_class(owner, name)
     if isinstance(owner, ClassOf):
         return _in_class(kind, name)
-    held = getattr(owner, "__dict__", {}) if kind.__getattribute__ is object.__getattribute__ else {}
+    looks: Any = kind.__getattribute__
+    held = getattr(owner, "__dict__", {}) if looks is object.__getattribute__ else {}
     if name in held:
         return held[name]
     for group in ("_modules", "_parameters", "_buffers"):
