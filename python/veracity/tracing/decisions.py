@@ -83,8 +83,8 @@ def judge(trail: tuple[Step, ...] | None, what: str) -> Decision | None:
     except Decided as found:
         line = found.line if found.by else found.taint.line
         return Decision(found.taint.what, text, line, found.by)
-    except RecursionError:
-        return Decision("unknown", text)
+    except Exception:  # any: what code looks like is up to the user, and doubt is told
+        return None if what == LIBRARY else Decision("unknown", text)
     return None
 
 
