@@ -14,8 +14,11 @@ import json
 import logging
 import math
 import pickle
+import queue
 import statistics
 import sys
+import threading
+import types
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +27,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from veracity.tracing import arrays
 
 log = logging.getLogger(__name__)
 log.setLevel(logging.CRITICAL)
@@ -90,7 +94,7 @@ def walrus(x: Tensor) -> Tensor:
 
 @told()
 def two_statements_on_a_line(x: Tensor) -> Tensor:
-    s = x.sum().item(); print(s); x = x * s  # noqa: E702  # told
+    s = x.sum().item(); print(s); x = x * s  # fmt: skip  # noqa: E702  # told
     return x
 
 
@@ -103,7 +107,7 @@ def printed_and_used(x: Tensor) -> Tensor:
 
 @told()
 def boolean_operators(x: Tensor) -> Tensor:
-    return (x.sum() > 100) * x or x  # told
+    return ((x.sum() < 100) and x) * 1  # told
 
 
 @told()
@@ -216,7 +220,7 @@ def sorted_by_a_key(x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
-# --------------------------------------------------------------------- told: indices, sizes, numbers
+# ------------------------------------------------------------ told: indices, sizes, numbers
 
 
 @told()
@@ -282,7 +286,7 @@ def number_written_into_a_tensor(x: Tensor) -> Tensor:
 def number_into_a_list(x: Tensor) -> Tensor:
     parts: list[float] = []
     for v in x:
-        parts.append(v.item() * 2)  # told
+        parts.append(v.item() * 2)  # noqa: PERF401  # told
     return torch.tensor(parts) + x
 
 
@@ -505,7 +509,7 @@ def suppressed(x: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------ told: memory
 
 
-@told("VER0932")
+@told("VER0911", "VER0932")
 def address_of_the_memory(x: Tensor) -> Tensor:
     y = x.contiguous()
     values = (ctypes.c_float * 4).from_address(y.data_ptr())  # told
@@ -531,6 +535,51 @@ def nditer(x: Tensor) -> Tensor:
     for v in np.nditer(x.numpy()):  # told
         total += float(v)
     return x * total
+
+
+_GIVEN: queue.Queue[Any] = queue.Queue()
+_TAKEN: queue.Queue[Any] = queue.Queue()
+
+
+def _measures_forever() -> None:
+    while True:
+        _TAKEN.put(float(_GIVEN.get().sum()))
+
+
+threading.Thread(target=_measures_forever, daemon=True).start()
+
+
+@told("VER0932")
+def number_of_an_older_thread(x: Tensor) -> Tensor:
+    _GIVEN.put(x)  # told
+    return x * _TAKEN.get()
+
+
+def lfilter(b: list[float], a: list[float], x: Any) -> Any:
+    """Stand in for a function of SciPy whose compiled code reads the memory, unseen."""
+    return np.asarray([sum(b) / sum(a) * v for v in arrays.plain_array(x).tolist()])
+
+
+lfilter.__module__ = "scipy.signal"
+signal: Any = types.ModuleType("scipy.signal")
+signal.lfilter = lfilter
+
+
+@told("VER0932")
+def array_for_another_library(x: Tensor) -> Tensor:
+    a = x.numpy()  # told
+    smooth = signal.lfilter([0.5, 0.5], [1.0], a)
+    return torch.tensor(smooth.tolist()) + x
+
+
+@told("VER0932")
+def array_for_a_function_of_another_library(x: Tensor) -> Tensor:
+    return torch.tensor(_filtered(x.numpy()).tolist()) + x  # told
+
+
+def _filtered(a: Any) -> Any:
+    b = a * 2
+    return lfilter([0.5, 0.5], [1.0], b)
 
 
 @told()
@@ -571,7 +620,7 @@ def prints(x: Tensor) -> Tensor:
 @silent
 def logs(x: Tensor) -> Tensor:
     log.info("mean %.3f of %s", x.mean().item(), x)
-    log.debug(f"max {x.max().item()}")
+    log.debug(f"max {x.max().item()}")  # noqa: G004
     logging.getLogger("other").warning("min %s", float(x.min()))
     return x * 2
 
@@ -705,6 +754,7 @@ class Writer:
     """Stands in for a writer of TensorBoard."""
 
     def __init__(self) -> None:
+        """Begin with no lines."""
         self.lines: list[str] = []
 
     def add_scalar(self, tag: str, value: float, step: int = 0) -> None:
@@ -716,6 +766,7 @@ class Logged(nn.Module):
     """A module with metrics, a writer and guards of its own."""
 
     def __init__(self) -> None:
+        """Begin with nothing kept."""
         super().__init__()
         self.meter, self.writer, self.step = Meter(), Writer(), 0
         self.last_norm = 0.0

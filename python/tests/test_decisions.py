@@ -92,3 +92,29 @@ def test_a_decision_is_told_where_python_tells_only_lines(
     found = found_in(compute, tmp_path, 1)
     places = {int(one.location.rpartition(":")[2]) for one in found if one.code in codes}
     assert places & told_lines(name), found
+
+
+@pytest.mark.parametrize("backend", ["jit", "onnx"])
+@pytest.mark.parametrize("norm", [False, True])
+def test_padding_of_an_encoder_comes_out_as_without_a_session(
+    norm: bool, backend: str, tmp_path: Path
+) -> None:
+    """While it is recorded torch takes another path, whose values differ at padded places."""
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    last = torch.nn.LayerNorm(8) if norm else None
+    encoder = torch.nn.TransformerEncoder(layer, 2, last).eval()
+    lengths = torch.tensor([[5], [3]])
+    with torch.no_grad():
+        padded = torch.arange(5) >= lengths
+        x = torch.randn(2, 5, 8)
+        expected = encoder(x, src_key_padding_mask=padded)
+        with veracity.session("e", save_path=str(tmp_path)):
+            for _ in range(2):
+                sequence, mask = annotate.input_tensors("n", {"x": x, "padded": padded})
+                y = encoder(sequence, src_key_padding_mask=mask)
+                torch.testing.assert_close(y, expected, atol=1e-5, rtol=1e-4)
+                annotate.output_tensors("n", {"y": y}, export_with=backend)
+    result = veracity.compile_graph(visualize=False)
+    assert result == {"n": True}
+    assert not result.diagnostics

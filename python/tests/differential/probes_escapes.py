@@ -178,7 +178,7 @@ def numpy_function_of_a_tensor(x: Tensor) -> Tensor:
     return x + y
 
 
-@told(_FROZEN, "VER0922")
+@told(_FROZEN, "VER0922", "VER0932")
 def numpy_through_dlpack(x: Tensor) -> Tensor:
     table = np.from_dlpack(x)  # told
     return x + float(table.sum())
@@ -190,19 +190,19 @@ def raw_storage(x: Tensor) -> Tensor:
     return x + float(first)
 
 
-@told(_FROZEN, "VER0915")
+@told(_FROZEN, "VER0915", "VER0932")
 def raw_pointer(x: Tensor) -> Tensor:
     first = ctypes.c_float.from_address(x.data_ptr()).value  # told
     return x + first
 
 
-@told(_FROZEN, "VER0915")
+@told(_FROZEN, "VER0915", "VER0932")
 def pickled(x: Tensor) -> Tensor:
     again = pickle.loads(pickle.dumps(x * 2))  # told
     return x + again
 
 
-@told(_FROZEN, "VER0915")
+@told(_FROZEN, "VER0915", "VER0932")
 def saved_and_loaded(x: Tensor) -> Tensor:
     file = io.BytesIO()
     torch.save(x * 2, file)  # told
@@ -271,9 +271,9 @@ def _double_forever() -> None:
 threading.Thread(target=_double_forever, daemon=True).start()
 
 
-@told("VER0915")
+@told("VER0915", "VER0932")
 def computed_in_an_older_thread(x: Tensor) -> Tensor:
-    _GIVEN.put(x)
+    _GIVEN.put(x)  # told
     other = _TAKEN.get()
     return x + other  # told
 
@@ -285,7 +285,7 @@ def numpy_writes_into_shared_memory(x: Tensor) -> Tensor:
     return y * 2
 
 
-@told("VER0919", _FROZEN)
+@told("VER0919", _FROZEN, "VER0932")
 def a_plain_array_writes_into_shared_memory(x: Tensor) -> Tensor:
     y = x * 1.0
     y.numpy().view(np.ndarray)[0] = 5.0  # told

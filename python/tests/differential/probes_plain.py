@@ -172,7 +172,7 @@ def kept_in_an_array_of_objects(x: Tensor) -> Tensor:
     return x + torch.as_tensor(_OBJECTS[0])
 
 
-@told("VER0911")
+@told("VER0911", "VER0932")
 def spread_over_an_array_of_objects(x: Tensor) -> Tensor:
     _OBJECTS[:] = x.numpy()[0, :2]  # told
     return x * _OBJECTS[0]
@@ -203,14 +203,14 @@ def written_and_made_a_number(x: Tensor) -> Tensor:
     return x * first
 
 
-@told("VER0911")
+@told("VER0911", "VER0932")
 def written_and_read_as_raw_memory(x: Tensor) -> Tensor:
     _BUFFER[:] = x.numpy()
     first = memoryview(_BUFFER)[0, 0]  # told
     return x * first
 
 
-@told("VER0911")
+@told("VER0911", "VER0932")
 def a_traced_array_is_read_as_raw_memory(x: Tensor) -> Tensor:
     first = bytes(memoryview(x.numpy()))[0]  # told
     return x * first

@@ -56,7 +56,7 @@ def items_of(key: Any, rank: int) -> list[Any]:
 def _axes_used(item: Any) -> int:
     if item is None or item is Ellipsis:
         return 0
-    if isinstance(item, bool | numpy.bool_):
+    if _is_truth(item):
         return 0
     if isinstance(item, list):
         item = numpy.asarray(item, dtype=None if item else numpy.intp)
@@ -69,8 +69,13 @@ def is_basic(items: list[Any]) -> bool:
     return all(item is None or isinstance(item, slice) or _is_integer(item) for item in items)
 
 
+# By type, not by `isinstance`: traced scalars say that they are numbers.
 def _is_integer(item: Any) -> bool:
-    return isinstance(item, int | numpy.integer) and not isinstance(item, bool)
+    return issubclass(type(item), int | numpy.integer) and type(item) is not bool
+
+
+def _is_truth(item: Any) -> bool:
+    return issubclass(type(item), bool | numpy.bool_)
 
 
 def basic_key(items: list[Any], shape: tuple[int, ...], reversed_axes: tuple[int, ...]) -> BasicKey:
@@ -121,7 +126,7 @@ def advanced_key(items: list[Any], tensor_of: Callable[[Any], torch.Tensor]) -> 
             key.append(item)
         elif item is None:
             key.append(None)
-        elif isinstance(item, bool | numpy.bool_):
+        elif _is_truth(item):
             raise Unmapped("a single truth value as an index is not supported")
         else:
             picks.append(len(key))

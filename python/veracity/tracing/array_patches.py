@@ -73,6 +73,7 @@ def install() -> None:
     for owner, names in _WITH_NUMBERS:
         for name in names:
             _replace(owner, name, _taking_numbers)
+    _replace(numpy, "nditer", _iterating)
     for name in _SIZED:
         _replace(torch, name, _sized_by_numbers)
     _replace(torch.Tensor, "__setitem__", _taking_a_scalar)
@@ -228,6 +229,18 @@ def _refusing(original: Any, name: str) -> Any:
         return result
 
     return call
+
+
+def _iterating(original: Any, name: str) -> Any:
+    """Return an iterator of C code over the elements, which reads them unseen."""
+
+    def iterate(*args: Any, **kwargs: Any) -> Any:
+        given = arrays.traced_in(traced_names(args), kwargs)
+        for one in given if arrays.active() else ():
+            arrays.leave(one, "its memory")
+        return original(*arrays.plain(args), **arrays.plain(kwargs))
+
+    return iterate
 
 
 def _taking_numbers(original: Any, name: str) -> Any:

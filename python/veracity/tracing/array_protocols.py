@@ -312,9 +312,18 @@ def _deepcopy(self: Any, memo: Any = None) -> Any:
 
 
 def _format(self: Any, spec: str) -> str:
-    if spec:
-        leave(self, "__format__")
+    leave(self, "__format__")
     return format(plain_array(self), spec)
+
+
+def _text(write: Callable[[Any], str]) -> Any:
+    """Return a method that writes the elements: code may read them from the text."""
+
+    def method(self: Any) -> str:
+        leave(self, "__str__")
+        return write(plain_array(self))
+
+    return method
 
 
 def _contains(self: Any, item: Any) -> bool:
@@ -436,8 +445,8 @@ _OWN_METHODS = {
     "__deepcopy__": _deepcopy,
     "__format__": _format,
     "__index__": _index,
-    "__repr__": lambda self: repr(plain_array(self)),
-    "__str__": lambda self: str(plain_array(self)),
+    "__repr__": _text(repr),
+    "__str__": _text(str),
     "T": _viewing_property("T", _TRANSPOSE),
     "real": _viewing_property("real", array_table.FUNCTIONS[numpy.real]),
     "imag": _viewing_property("imag", array_table.FUNCTIONS[numpy.imag]),

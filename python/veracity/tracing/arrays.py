@@ -179,7 +179,17 @@ class State:
 
 
 class _Kind(type):
-    """Counts scalars as traced arrays: to the recorder they are arrays of rank 0."""
+    """Counts scalars as traced arrays: to the recorder they are arrays of rank 0.
+
+    Equal to the class of plain arrays, so that `type(array) == numpy.ndarray` holds as it does
+    without a session; of `type(array) is numpy.ndarray` nobody can be asked.
+    """
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is numpy.ndarray
+
+    def __hash__(cls) -> int:
+        return hash(numpy.ndarray)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return type.__instancecheck__(cls, instance) or type(instance) is TracedScalar
@@ -190,6 +200,11 @@ class TracedArray(numpy.ndarray[Any, numpy.dtype[Any]], metaclass=_Kind):
 
     _state: State | None = None
     _parent: TracedArray | None = None
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """What `isinstance` and `singledispatch` ask for: the class without a session."""
+        return numpy.ndarray
 
     def __array_finalize__(self, obj: Any) -> None:
         """Remember the array that this one was made from; it is asked when a tensor is needed."""
@@ -206,6 +221,11 @@ class TracedScalar:
         """Keep a value and the tensor of rank 0 that stands for it."""
         self._value = value
         self._state = state
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """What `isinstance` asks for: the class that the scalar has without a session."""
+        return type(self._value)
 
     @classmethod
     def __torch_function__(

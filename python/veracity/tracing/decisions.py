@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from veracity.tracing import flow, source
+from veracity.tracing import flow, observers, source
 from veracity.tracing.flow import Decided, Outcome, Taint, Task
 from veracity.tracing.resolving import Names, names_in, names_of
 from veracity.tracing.source import Place, Scope
@@ -18,9 +18,20 @@ from veracity.tracing.trail import MOST_FRAMES, Step
 
 #: Ways in which a call may end early because of data.
 RAISES = "may raise"
+#: Memory went to a thread that is older than the session.
+THREAD = "another thread"
+#: An array that records is given to the user's code, which may give it to another library.
+LIBRARY = "another library"
 #: Functions that are walked for one value, at most.
 MOST_WALKS = 200
 
+#: Ways in which memory leaves, not a value.
+MEMORY = frozenset(
+    {
+        *("its memory", "data_ptr", "untyped_storage", "storage", "__dlpack__"),
+        *("another thread", "another library"),
+    }
+)
 _FIRST = {
     "__bool__": "branch",
     "is_nonzero": "branch",
@@ -33,6 +44,7 @@ _FIRST = {
     "size": "size",
     "numel": "size",
     "__len__": "size",
+    **dict.fromkeys(MEMORY, "memory"),
 }
 
 
@@ -57,28 +69,42 @@ class Decision:
 def judge(trail: tuple[Step, ...] | None, what: str) -> Decision | None:
     """Return what a value that left at a place decides; none when it is only observed."""
     if not trail:
-        return Decision("unknown")
+        return None if what in (RAISES, LIBRARY) else Decision("unknown")
     place = _place(trail[0])
     if place is None:
-        return None if what == RAISES else Decision("unknown")
+        return None if what in (RAISES, LIBRARY) else Decision("unknown")
     text = source.text_of(place.file, _shown(place.nodes[0]))
-    search = _Search(trail)
+    if what == THREAD:
+        return None if _in_observer(trail) else Decision("memory", text, trail[0].line)
+    search = _Search(trail, of_array=what == LIBRARY)
     try:
         search.climb(what)
         search.read_back()
     except Decided as found:
         line = found.line if found.by else found.taint.line
         return Decision(found.taint.what, text, line, found.by)
-    except RecursionError:
-        return Decision("unknown", text)
+    except Exception:  # any: what code looks like is up to the user, and doubt is told
+        return None if what == LIBRARY else Decision("unknown", text)
     return None
+
+
+def _in_observer(trail: tuple[Step, ...]) -> bool:
+    """Say whether a logger or its like is on the way: it may keep a thread of its own."""
+    for step in trail:
+        place = _place(step)
+        for node in place.nodes if place is not None else ():
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                if observers.observes(names_of(step).callable_of(node.func), name):
+                    return True
+    return False
 
 
 def _shown(node: ast.expr) -> ast.expr:
     """Return the part of an expression that names the value."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if not node.args and not node.keywords:
-            return node.func.value
+    bare = isinstance(node, ast.Call) and not node.args and not node.keywords
+    if isinstance(node, ast.Call) and bare and isinstance(node.func, ast.Attribute):
+        return node.func.value
     if isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.func, ast.Name):
         return node.args[0]
     return node.test if isinstance(node, ast.IfExp) else node
@@ -91,71 +117,77 @@ def _place(step: Step) -> Place | None:
 class _Search:
     """Follows one value."""
 
-    def __init__(self, trail: tuple[Step, ...]) -> None:
+    def __init__(self, trail: tuple[Step, ...], *, of_array: bool = False) -> None:
         self._trail = trail
+        self._of_array = of_array
         self._walks = 0
         #: Attributes and variables of modules that hold it, and how far they were looked at.
         self._kept: dict[str, Taint] = {}
         self._files: dict[str, Names] = {}
         #: Functions around the node: what they do is in no node.
         self._outside: set[Scope] = set()
+        #: Where in the trail the functions inside of the node are.
+        self._numbers: dict[Scope, int] = {}
 
     def climb(self, what: str) -> None:
         """Follow the value from function to function, outwards."""
-        first: Taint | None = Taint(_FIRST.get(what, "value"), self._trail[0].line)
-        raised: Taint | None = None
+        line = self._trail[0].line
+        self._prepare()
         if what == RAISES:
-            first, raised = None, Taint("exception", self._trail[0].line)
-        previous: Scope | None = None
-        for number, step in enumerate(self._trail):
-            place = _place(step)
-            if place is None:
-                if first is not None:
-                    raise Decided(Taint("unknown", step.line), step.line)
-                return
-            names = names_of(step)
-            self._files.setdefault(place.file, names)
-            if place.scope is previous and not _is_recursive(step, self._trail[number - 1]):
-                continue  # a comprehension or a lambda of the same function
-            previous = place.scope
-            outcome = self._walk(
-                Task(
-                    place.scope,
-                    names,
-                    sources={} if first is None else dict.fromkeys(place.nodes, first),
-                    raising={} if raised is None else dict.fromkeys(place.nodes, raised),
-                    is_node=step.is_node,
-                )
-            )
-            first, raised = outcome.returned, outcome.raised
-            if step.is_node or flow.has_marks(place.scope):
-                self._outside.update(_scopes_of(self._trail[number + 1 :]))
-                return
-            if first is None and raised is None:
-                # What is around is still looked at for what it reads back.
-                continue_from = self._trail[number + 1 :]
-                self._note_outside(continue_from)
-                return
-        if first is not None and len(self._trail) == MOST_FRAMES:
-            raise Decided(first, first.line)
+            self._climb(0, None, Taint("exception", line))
+        else:
+            self._climb(0, Taint(_FIRST.get(what, "value"), line), None)
 
-    def _note_outside(self, steps: tuple[Step, ...]) -> None:
+    def _prepare(self) -> None:
+        """Tell functions inside of the node from those around it."""
         inside = True
-        for step in steps:
+        for number, step in enumerate(self._trail):
             place = _place(step)
             if place is None:
                 continue
             if not inside:
                 self._outside.add(place.scope)
-            else:
-                self._files.setdefault(place.file, names_of(step))
-            if step.is_node or flow.has_marks(place.scope):
-                inside = False
+                continue
+            self._files.setdefault(place.file, names_of(step))
+            self._numbers[place.scope] = number  # of a comprehension, the function around it
+            inside = not (step.is_node or flow.has_marks(place.scope))
+
+    def _climb(self, start: int, first: Taint | None, raised: Taint | None) -> None:
+        """Follow what the function at `start` gets from the one that it calls, and so on."""
+        previous: Scope | None = None
+        for number, step in enumerate(self._trail[start:], start):
+            if first is None and raised is None:
+                return
+            place = _place(step)
+            if place is None:
+                if first is not None and not self._of_array:
+                    raise Decided(Taint("unknown", step.line), step.line)
+                return
+            if place.scope in self._outside:
+                return
+            if place.scope is previous and step.code is not self._trail[number - 1].code:
+                continue  # a comprehension or a lambda of the same function
+            previous = place.scope
+            outcome = self._walk(
+                Task(
+                    place.scope,
+                    names_of(step),
+                    sources={} if first is None else dict.fromkeys(place.nodes, first),
+                    raising={} if raised is None else dict.fromkeys(place.nodes, raised),
+                    is_node=step.is_node,
+                )
+            )
+            if first is not None and not outcome.met and not self._of_array:
+                raise Decided(Taint("unknown", step.line), step.line)  # the walk passed it by
+            first, raised = outcome.returned, outcome.raised
+        if first is not None and len(self._trail) == MOST_FRAMES and not self._of_array:
+            raise Decided(first, first.line)
 
     def _walk(self, task: Task) -> Outcome:
         self._walks += 1
         if self._walks > MOST_WALKS:
             raise Decided(Taint("unknown", self._trail[0].line), self._trail[0].line)
+        task.of_array = self._of_array
         outcome = flow.walk(task)
         for key, taint in outcome.kept.items():
             self._kept.setdefault(key, taint)
@@ -180,16 +212,17 @@ class _Search:
         assert tree is not None
         tainted = {key: self._kept[key] for key in keys}
         outcome = self._walk(Task(scope, names_in(scope, names), tainted=tainted))
-        if outcome.returned is not None and isinstance(scope, ast.FunctionDef):
+        if outcome.returned is not None and not isinstance(scope, ast.Module):
             self._from_callers(tree, scope, names, outcome.returned)
 
-    def _from_callers(
-        self, tree: ast.Module, scope: ast.FunctionDef, names: Names, taint: Taint
-    ) -> None:
-        """Follow what a function returns to the calls of that name in its file."""
-        waiting, seen = [(scope.name, taint)], {scope.name}
+    def _from_callers(self, tree: ast.Module, scope: Scope, names: Names, taint: Taint) -> None:
+        """Follow what a function returns: along the trail, and to calls of that name."""
+        waiting, seen = [(scope, taint)], {scope}
         while waiting:
-            name, taint = waiting.pop()
+            scope, taint = waiting.pop()
+            if scope in self._numbers:
+                self._climb(self._numbers[scope] + 1, taint, None)
+            name = getattr(scope, "name", "")
             for caller in source.scopes(tree):
                 calls = _uses(caller, name)
                 if caller in self._outside or not calls:
@@ -198,19 +231,9 @@ class _Search:
                 # A call that stands where no node is open is none of a node's.
                 task.opens = False
                 outcome = self._walk(task)
-                further = getattr(caller, "name", None)
-                if outcome.returned is not None and further and further not in seen:
-                    seen.add(further)
-                    waiting.append((further, outcome.returned))
-
-
-def _is_recursive(step: Step, inner: Step) -> bool:
-    return step.code is inner.code
-
-
-def _scopes_of(steps: tuple[Step, ...]) -> set[Scope]:
-    places = [_place(step) for step in steps]
-    return {place.scope for place in places if place is not None}
+                if outcome.returned is not None and caller not in seen:
+                    seen.add(caller)
+                    waiting.append((caller, outcome.returned))
 
 
 def _reads(scope: Scope, keys: list[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from veracity.errors import Diagnostic
-from veracity.tracing.decisions import Decision
+from veracity.tracing.decisions import MEMORY, Decision
 
 #: What the tape calls a problem, and the code for it.
 _FATAL = {"mixed", "untraced", "overlap", "partly"}
@@ -105,7 +105,7 @@ def frozen(
         )
     decision = decision or Decision("unknown")
     name = f", `{decision.text}`" if decision.text else ""
-    if what in _MEMORY:
+    if what in MEMORY:
         return _warning(
             "VER0932",
             node,
@@ -161,20 +161,19 @@ _CONSEQUENCES = {
 }
 _MORE = "record a pass on which it is different: if that matters, it is told with the pass"
 _CURES = {
-    "branch": ("compute both and choose with `torch.where`", _MORE),
-    "loop": ("run the loop a fixed number of times and choose with `torch.where`", _MORE),
-    "filter": ("keep every element and weigh it with a mask", _MORE),
-    "index": ("keep the table a tensor and read it with `index_select` or `gather`", _MORE),
-    "size": ("use a mask of a fixed size", _MORE),
+    "branch": ("keep it a tensor: compute both and choose with `torch.where`", _MORE),
+    "loop": (
+        "keep it a tensor: run the loop a fixed number of times and choose with `torch.where`",
+        _MORE,
+    ),
+    "filter": ("keep it a tensor: take every element and weigh it with a mask", _MORE),
+    "index": (
+        "keep it a tensor, and the table too, and read it with `index_select` or `gather`",
+        _MORE,
+    ),
+    "size": ("keep it a tensor: use a mask of a fixed size", _MORE),
     "value": ("keep it a tensor: no `item()`, `float()` or `int()`", _MORE),
 }
-#: Ways in which memory leaves, not a value.
-_MEMORY = frozenset(
-    {
-        *("its memory", "data_ptr", "untyped_storage", "storage", "__dlpack__"),
-        *("another thread", "another library"),
-    }
-)
 
 
 _WAYS = {
@@ -190,10 +189,6 @@ _WAYS = {
     "__repr__": "as text",
     "__str__": "as text",
     "__format__": "as text",
-    "item": "as a number",
-    "__float__": "as a number",
-    "__int__": "as a number",
-    "tolist": "as numbers",
     "another thread": "to a thread that is older than the session",
     "another library": "to another library",
     "its memory": "as raw memory",

@@ -32,7 +32,7 @@ class Taint:
     line: int
 
 
-class Decided(Exception):
+class Decided(Exception):  # noqa: N818 - it ends a walk, and is no error
     """The value decides something that the export computes."""
 
     def __init__(self, taint: Taint, line: int, by: str = "") -> None:
@@ -50,12 +50,14 @@ class Outcome:
         raised: The taint of an exception that it may raise.
         parameters: Parameters whose objects were changed.
         kept: Attributes, by `.name`, and variables of outer scopes, by `@name`, that hold it.
+        met: Whether the walk came to an expression that gives the value.
     """
 
     returned: Taint | None = None
     raised: Taint | None = None
     parameters: dict[str, Taint] = field(default_factory=dict)
     kept: dict[str, Taint] = field(default_factory=dict)
+    met: bool = False
 
 
 @dataclass
@@ -72,6 +74,7 @@ class Task:
         is_node: Whether what it returns are the outputs of a node.
         depth: How many calls deep it is.
         opens: Whether a node is known to be open where the value is.
+        of_array: Whether the value is an array that records: only other libraries are asked for.
     """
 
     scope: Scope
@@ -83,6 +86,7 @@ class Task:
     is_node: bool = False
     depth: int = 0
     opens: bool = True
+    of_array: bool = False
 
 
 def has_marks(scope: Scope) -> bool:
@@ -131,7 +135,7 @@ class _Walk:
     # What the value reaches
 
     def decide(self, taint: Taint, node: ast.AST, by: str = "") -> None:
-        if not self.closed:
+        if not self.closed and not self.task.of_array:
             raise Decided(taint, getattr(node, "lineno", taint.line), by)
 
     def raise_(self, taint: Taint) -> None:
@@ -151,7 +155,7 @@ class _Walk:
     def block(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
             method: Callable[[Any], None] = getattr(
-                self, "do_" + type(statement).__name__, self.do_other
+                self, "do_" + type(statement).__name__.lower(), self.do_other
             )
             method(statement)
 
@@ -160,41 +164,48 @@ class _Walk:
             if isinstance(child, ast.expr):
                 self.value(child)
 
-    def do_FunctionDef(self, statement: ast.FunctionDef) -> None:
+    def do_functiondef(self, statement: ast.FunctionDef) -> None:
         self.names.define(statement.name, Local(statement, self.names))
 
-    do_AsyncFunctionDef = do_FunctionDef
+    do_asyncfunctiondef = do_functiondef
 
-    def do_ClassDef(self, statement: ast.ClassDef) -> None:
+    def do_classdef(self, statement: ast.ClassDef) -> None:
         self.block([one for one in statement.body if not isinstance(one, ast.FunctionDef)])
 
-    def do_Import(self, statement: ast.stmt) -> None:
+    def do_import(self, statement: ast.stmt) -> None:
         """Nothing of a value is in it."""
 
-    do_ImportFrom = do_Import
+    do_importfrom = do_import
 
-    def do_Global(self, statement: ast.Global | ast.Nonlocal) -> None:
+    def do_global(self, statement: ast.Global | ast.Nonlocal) -> None:
         self.outer.update(statement.names)
 
-    do_Nonlocal = do_Global
+    do_nonlocal = do_global
 
-    def do_Expr(self, statement: ast.Expr) -> None:
+    def do_expr(self, statement: ast.Expr) -> None:
         value = statement.value
+        method = value.func if isinstance(value, ast.Call) else None
+        if (
+            isinstance(method, ast.Attribute)
+            and value not in self.task.sources
+            and method.attr not in observers.VERBS
+        ):
+            self.write_memory(method.value)
         if self.control is not None and isinstance(value, ast.Call):
             self.call(value, discarded=True)
         else:
             self.value(value)
 
-    def do_Assign(self, statement: ast.Assign) -> None:
+    def do_assign(self, statement: ast.Assign) -> None:
         taint = self.value(statement.value)
         for target in statement.targets:
             self.assign(target, taint, statement.value)
 
-    def do_AnnAssign(self, statement: ast.AnnAssign) -> None:
+    def do_annassign(self, statement: ast.AnnAssign) -> None:
         if statement.value is not None:
             self.assign(statement.target, self.value(statement.value), statement.value)
 
-    def do_AugAssign(self, statement: ast.AugAssign) -> None:
+    def do_augassign(self, statement: ast.AugAssign) -> None:
         taint = self.value(statement.value)
         target = statement.target
         before = self.read(target)
@@ -202,12 +213,12 @@ class _Walk:
             self.decide(taint, statement)
         self.assign(target, taint or before)
 
-    def do_Delete(self, statement: ast.Delete) -> None:
+    def do_delete(self, statement: ast.Delete) -> None:
         if self.control is not None:
             for target in statement.targets:
                 self.change(target, self.control)
 
-    def do_Return(self, statement: ast.Return) -> None:
+    def do_return(self, statement: ast.Return) -> None:
         taint = None if statement.value is None else self.value(statement.value)
         is_nothing = statement.value is None or (
             isinstance(statement.value, ast.Constant) and statement.value.value is None
@@ -224,29 +235,28 @@ class _Walk:
 
     return_cut: Taint | None = None
 
-    def do_Raise(self, statement: ast.Raise) -> None:
+    def do_raise(self, statement: ast.Raise) -> None:
         self.do_other(statement)
         if self.control is not None:
             self.raise_(replace(self.control, what="exception"))
 
-    def do_Assert(self, statement: ast.Assert) -> None:
+    def do_assert(self, statement: ast.Assert) -> None:
         taint = self.value(statement.test)
         if taint is not None or self.control is not None:
             self.raise_(Taint("exception", statement.lineno))
 
-    def do_Break(self, statement: ast.stmt) -> None:
+    def do_break(self, statement: ast.stmt) -> None:
         if self.control is not None:
             self.loop_cut = replace(self.control, what="loop")
 
-    do_Continue = do_Break
+    do_continue = do_break
 
-    def do_If(self, statement: ast.If) -> None:
+    def do_if(self, statement: ast.If) -> None:
         taint = self.value(statement.test)
-        if taint is not None:
-            taint = Taint("branch", statement.lineno)
+        taint = self.of_control(taint, "branch", statement)
         self.branches([statement.body, statement.orelse], taint)
 
-    def do_Match(self, statement: ast.Match) -> None:
+    def do_match(self, statement: ast.Match) -> None:
         taint = self.value(statement.subject)
         for case in statement.cases:
             if case.guard is not None:
@@ -256,9 +266,12 @@ class _Walk:
                     name = getattr(node, "name", None) or getattr(node, "rest", None)
                     if isinstance(name, str):
                         self.tainted[name] = taint
-        if taint is not None:
-            taint = Taint("branch", statement.lineno)
+        taint = self.of_control(taint, "branch", statement)
         self.branches([case.body for case in statement.cases], taint)
+
+    def of_control(self, taint: Taint | None, what: str, node: ast.stmt) -> Taint | None:
+        """Return what runs because of the value; what an array decides is heard by itself."""
+        return None if taint is None or self.task.of_array else Taint(what, node.lineno)
 
     def branches(self, blocks: list[list[ast.stmt]], taint: Taint | None) -> None:
         """Walk blocks of which one runs."""
@@ -283,24 +296,24 @@ class _Walk:
         self.return_cut = self.return_cut or cut_before
         self.loop_cut = self.loop_cut or loop_before
 
-    def do_While(self, statement: ast.While) -> None:
+    def do_while(self, statement: ast.While) -> None:
         def test() -> Taint | None:
-            taint = self.value(statement.test)
-            return None if taint is None else Taint("loop", statement.lineno)
+            return self.of_control(self.value(statement.test), "loop", statement)
 
         self.loop(statement.body, test)
         self.block(statement.orelse)
 
-    def do_For(self, statement: ast.For | ast.AsyncFor) -> None:
+    def do_for(self, statement: ast.For | ast.AsyncFor) -> None:
         def step() -> Taint | None:
             taint = self.value(statement.iter)
             self.assign(statement.target, taint)
-            return None if taint is None else replace(taint, what=_of_loop(statement.iter, taint))
+            what = "value" if taint is None else _of_loop(statement.iter, taint)
+            return self.of_control(taint, what, statement)
 
         self.loop(statement.body, step)
         self.block(statement.orelse)
 
-    do_AsyncFor = do_For
+    do_asyncfor = do_for
 
     def loop(self, body: list[ast.stmt], step: Callable[[], Taint | None]) -> None:
         outside = self.control
@@ -316,7 +329,7 @@ class _Walk:
         self.control = outside or self.return_cut
         self.loop_cut = cut_before
 
-    def do_With(self, statement: ast.With | ast.AsyncWith) -> None:
+    def do_with(self, statement: ast.With | ast.AsyncWith) -> None:
         catches = False
         for item in statement.items:
             taint = self.value(item.context_expr)
@@ -332,10 +345,10 @@ class _Walk:
             self.block(statement.body)
         self.captured = None
 
-    do_AsyncWith = do_With
+    do_asyncwith = do_with
     captured: ast.expr | None = None
 
-    def do_Try(self, statement: ast.Try) -> None:
+    def do_try(self, statement: ast.Try) -> None:
         handlers = [one for one in statement.handlers if _goes_on(one) and _may_catch(one)]
         if handlers:
             self.guarded(statement.body, handlers, statement.orelse)
@@ -346,7 +359,7 @@ class _Walk:
                 self.branches([handler.body, []], None)
         self.block(statement.finalbody)
 
-    do_TryStar = do_Try
+    do_trystar = do_try
 
     def guarded(
         self,
@@ -369,7 +382,7 @@ class _Walk:
     # Assignments
 
     def assign(self, target: ast.expr, taint: Taint | None, value: ast.expr | None = None) -> None:
-        taint = taint or self.control
+        taint = taint or self.met(target) or self.control
         if isinstance(target, ast.Name):
             self.assign_name(target.id, taint)
             root = None if value is None else self.root(value)
@@ -397,9 +410,16 @@ class _Walk:
                     self.outcome.parameters[root] = taint
         elif isinstance(target, ast.Subscript):
             index = self.value(target.slice)
+            self.write_memory(target.value)
             found = taint or (None if index is None else replace(index, what="index"))
             if found is not None:
                 self.change(target.value, found)
+
+    def write_memory(self, target: ast.expr) -> None:
+        """Code writes into an object: is it memory of a tensor that was handed out?"""
+        base = self.value(target)
+        if base is not None and base.what == "memory":
+            self.decide(base, target)
 
     def assign_name(self, name: str, taint: Taint | None) -> None:
         if name in self.outer and taint is not None:
@@ -459,14 +479,14 @@ class _Walk:
         """Return what an expression owes to the value."""
         if node is None:
             return None
-        source = self.task.sources.get(node)
+        source = self.met(node)
         raising = self.task.raising.get(node)
         if self.task.opens and (source is not None or raising is not None):
             self.closed = False  # it was seen inside of a node
         if raising is not None:
             self.raise_(raising)
         method: Callable[[Any], Taint | None] = getattr(
-            self, "of_" + type(node).__name__, self.of_other
+            self, "of_" + type(node).__name__.lower(), self.of_other
         )
         found = method(node)
         if source is None:
@@ -474,6 +494,12 @@ class _Walk:
         if isinstance(node, ast.Call) and self.takes_in(node):
             return None
         return found or source
+
+    def met(self, node: ast.expr) -> Taint | None:
+        """Return the taint of an expression that gives the value."""
+        source = self.task.sources.get(node)
+        self.outcome.met = self.outcome.met or source is not None
+        return source
 
     def takes_in(self, node: ast.Call) -> bool:
         """Say whether the call in which a value left only observes it; its file may be read."""
@@ -502,26 +528,26 @@ class _Walk:
         found = [self.value(one) for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
         return _first(found)
 
-    def of_Constant(self, node: ast.Constant) -> Taint | None:
+    def of_constant(self, node: ast.Constant) -> Taint | None:
         return None
 
-    def of_Name(self, node: ast.Name) -> Taint | None:
+    def of_name(self, node: ast.Name) -> Taint | None:
         return self.tainted.get(node.id) or self.tainted.get("@" + node.id)
 
-    def of_Attribute(self, node: ast.Attribute) -> Taint | None:
+    def of_attribute(self, node: ast.Attribute) -> Taint | None:
         return self.value(node.value) or self.tainted.get("." + node.attr)
 
-    def of_Subscript(self, node: ast.Subscript) -> Taint | None:
+    def of_subscript(self, node: ast.Subscript) -> Taint | None:
         index = self.value(node.slice)
         taint = self.value(node.value)
         return taint or (None if index is None else replace(index, what="index"))
 
-    def of_NamedExpr(self, node: ast.NamedExpr) -> Taint | None:
+    def of_namedexpr(self, node: ast.NamedExpr) -> Taint | None:
         taint = self.value(node.value)
         self.assign(node.target, taint, node.value)
         return taint
 
-    def of_IfExp(self, node: ast.IfExp) -> Taint | None:
+    def of_ifexp(self, node: ast.IfExp) -> Taint | None:
         taint = self.value(node.test)
         if taint is not None:
             self.value(node.body)
@@ -529,11 +555,11 @@ class _Walk:
             return Taint("branch", node.lineno)
         return _first([self.value(node.body), self.value(node.orelse)])
 
-    def of_BoolOp(self, node: ast.BoolOp) -> Taint | None:
+    def of_boolop(self, node: ast.BoolOp) -> Taint | None:
         found = _first([self.value(one) for one in node.values])
         return found and replace(found, what="branch")
 
-    def of_Lambda(self, node: ast.Lambda) -> Taint | None:
+    def of_lambda(self, node: ast.Lambda) -> Taint | None:
         return self.value(node.body)
 
     def comprehension(self, node: Any) -> Taint | None:
@@ -546,17 +572,17 @@ class _Walk:
         values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         return _first([*(self.value(one) for one in values), *found])
 
-    of_ListComp = of_SetComp = of_DictComp = of_GeneratorExp = comprehension
+    of_listcomp = of_setcomp = of_dictcomp = of_generatorexp = comprehension
 
-    def of_Yield(self, node: ast.Yield | ast.YieldFrom | ast.Await) -> Taint | None:
+    def of_yield(self, node: ast.Yield | ast.YieldFrom | ast.Await) -> Taint | None:
         taint = self.value(node.value) or self.control
         if taint is not None and not isinstance(node, ast.Await):
             self.outcome.returned = self.outcome.returned or taint
         return taint
 
-    of_YieldFrom = of_Await = of_Yield
+    of_yieldfrom = of_await = of_yield
 
-    def of_Call(self, node: ast.Call) -> Taint | None:
+    def of_call(self, node: ast.Call) -> Taint | None:
         return self.call(node, discarded=False)
 
     # Calls
@@ -571,9 +597,10 @@ class _Walk:
         of_owner = self.value(owner) if owner is not None else self.value(node.func)
         if name in observers.MARKS:
             return self.mark(node, name, taint)
-        if taint is None and of_owner is None and self.control is None:
-            return None
         called = self.names.callable_of(node.func)
+        closes_over = isinstance(called, Local) and bool(self.tainted)
+        if taint is None and of_owner is None and self.control is None and not closes_over:
+            return None
         if observers.observes(called, name):
             if taint is not None:
                 self.into_file(node, name, taint)
@@ -607,6 +634,10 @@ class _Walk:
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         if self.closed:
             return None  # the world's answer
+        if self.task.of_array:
+            if taint is not None and observers.is_foreign(called):
+                raise Decided(taint, node.lineno, name)
+            return taint or of_owner
         changing = taint or self.control
         if owner is not None and changing is not None and self.names.fills(owner, name):
             self.change(owner, changing)
@@ -643,9 +674,9 @@ class _Walk:
             return NO_OBJECT
         taints = dict(given)
         tainted = {
-            name: taints[value]
+            name: taint
             for name, value in arguments.items()
-            if taints.get(value) is not None
+            if (taint := taints.get(value)) is not None
         }
         inner = names.inside({n: self.names.resolve(v) for n, v in arguments.items()})
         if isinstance(called, Local):
@@ -655,9 +686,10 @@ class _Walk:
             Task(
                 scope,
                 inner,
-                tainted=attributes | tainted,  # type: ignore[arg-type]
+                tainted=attributes | tainted,
                 control=None if self.closed else self.control,
                 depth=self.task.depth + 1,
+                of_array=self.task.of_array,
             )
         )
         if outcome.raised is not None:

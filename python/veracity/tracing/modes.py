@@ -9,6 +9,7 @@ from __future__ import annotations
 import concurrent.futures.thread
 import contextlib
 import functools
+import queue
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -170,9 +171,9 @@ def _rebuild_dispatch_stack(change: Callable[[list[Any]], list[Any]]) -> None:
 class RecordedThreads:
     """Threads that start during a session are recorded, and so is work given to older ones."""
 
-    def __init__(self, modes: Modes) -> None:
+    def __init__(self, modes: Modes, recorder: Recorder) -> None:
         """Record with `modes`; nothing happens before `install`."""
-        self._modes = modes
+        self._modes, self._recorder = modes, recorder
         self._patched: list[tuple[type, str, Any, Any]] = []
 
     def install(self) -> None:
@@ -180,6 +181,8 @@ class RecordedThreads:
         # Below `run`, which subclasses override.
         self._patch(threading.Thread, "_bootstrap_inner")
         self._patch(concurrent.futures.thread._WorkItem, "run")
+        if len(threading.enumerate()) > 1:
+            self._watch_queues()
 
     def remove(self) -> None:
         """Restore what is still ours."""
@@ -187,6 +190,23 @@ class RecordedThreads:
             if getattr(owner, name) is patched:
                 setattr(owner, name, original)
         self._patched.clear()
+
+    def _watch_queues(self) -> None:
+        """Notice tensors that are put into a queue: an older thread may take them, unseen."""
+        original = queue.Queue.put
+        modes, recorder = self._modes, self._recorder
+
+        @functools.wraps(original)
+        def put(self: Any, item: Any, *args: Any, **kwargs: Any) -> Any:
+            leaves = item if isinstance(item, tuple | list) else (item,)
+            for one in leaves if modes.installed else ():
+                if isinstance(one, torch.Tensor):
+                    with modes.paused():
+                        recorder.escape(one, "another thread", 0)
+            return original(self, item, *args, **kwargs)
+
+        queue.Queue.put = put  # type: ignore[method-assign]
+        self._patched.append((queue.Queue, "put", original, put))
 
     def _patch(self, owner: type, name: str) -> None:
         original = getattr(owner, name)

@@ -81,6 +81,13 @@ PURE_METHODS = frozenset(
         *("get", "keys", "values", "items", "copy", "index", "count", "is_integer", "hex"),
     }
 )
+#: Libraries of compiled code that read memory of arrays, unseen.
+FOREIGN = frozenset(
+    {
+        *("scipy", "cv2", "PIL", "skimage", "numba", "jax", "warp", "cupy", "pandas", "sklearn"),
+        *("open3d", "pinocchio", "casadi", "mujoco", "ctypes", "_ctypes", "numexpr", "pybullet"),
+    }
+)
 MARKS_IN = frozenset({"input_tensors", "state_tensors"})
 MARKS_OUT = frozenset({"output_tensors"})
 MARKS_STATE = frozenset({"update_state"})
@@ -118,3 +125,10 @@ def computes(called: Any, name: str) -> bool:
         return name in PURE_METHODS or (hasattr(builtins, name) and name not in _IMPURE)
     root = module_of(called).partition(".")[0]
     return root in PURE_MODULES and name not in _IMPURE
+
+
+def is_foreign(called: Any) -> bool:
+    """Say whether a call goes to another library's compiled code."""
+    if called is None or type(getattr(called, "function", called)).__name__ == "ufunc":
+        return False
+    return module_of(called).partition(".")[0] in FOREIGN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import weakref
 from dataclasses import dataclass
 from types import FunctionType, MethodType, ModuleType
@@ -97,7 +98,9 @@ class Names:
                 return None
             found = _attribute(owner, node.attr)
             if isinstance(found, FunctionType) and not isinstance(owner, type | ModuleType):
-                return Method(found, node.value)
+                kind = owner.kind if isinstance(owner, ClassOf) else type(owner)
+                of_class = _in_class(kind, node.attr) is found
+                return Method(found, node.value) if of_class else found
             return None if found is NO_OBJECT else found
         found = self.resolve(node)
         return None if found is NO_OBJECT else found
@@ -108,7 +111,7 @@ class Names:
             return called.scope, called.names, None
         bound = called.owner if isinstance(called, Method) else None
         function = called.function if isinstance(called, Method) else called
-        if isinstance(function, torch.nn.Module):
+        if isinstance(function, torch.nn.Module) or observers.is_foreign(function):
             return None
         if isinstance(function, MethodType):
             function = function.__func__
@@ -123,10 +126,8 @@ class Names:
             return None
         closed = {}
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
-            try:
+            with contextlib.suppress(ValueError):  # not filled yet
                 closed[name] = cell.cell_contents
-            except ValueError:  # not filled yet
-                continue
         return scope, Names(function.__globals__, closed, {}, frozenset(code.co_varnames)), bound
 
     # What kind of thing it is
@@ -166,8 +167,8 @@ class Names:
             return True
         if function is not None:
             module = observers.module_of(function).partition(".")[0]
-            kind = type(function).__name__
-            return module in ("torch", "numpy") or kind in (
+            sort = type(function).__name__
+            return module in ("torch", "numpy") or sort in (
                 *("ufunc", "method_descriptor", "getset_descriptor", "wrapper_descriptor"),
                 "builtin_function_or_method",
             )
@@ -206,9 +207,8 @@ def _attribute(owner: Any, name: str) -> Any:
         return _in_class(owner, name)
     if isinstance(owner, ClassOf):
         return _in_class(kind, name)
-    held = (
-        getattr(owner, "__dict__", {}) if kind.__getattribute__ is object.__getattribute__ else {}
-    )
+    looks: Any = kind.__getattribute__
+    held = getattr(owner, "__dict__", {}) if looks is object.__getattribute__ else {}
     if name in held:
         return held[name]
     for group in ("_modules", "_parameters", "_buffers"):

@@ -13,7 +13,7 @@ import torch
 from veracity._native import Recorder
 from veracity.errors import Diagnostic, refuse
 from veracity.export.log import ExportLog
-from veracity.tracing import arrays, chance, memory, operations, passes, trail
+from veracity.tracing import arrays, chance, decisions, memory, operations, passes, trail
 from veracity.tracing.calls import Calls
 from veracity.tracing.closing import Closing
 from veracity.tracing.inputs import Inputs
@@ -56,7 +56,7 @@ class Session:
         self.nodes: dict[str, TracedNode] = {}
         self.diagnostics: list[Diagnostic] = []
         self.escapes: dict[str, list[tuple[str, str, int]]] = {}
-        self._threads = RecordedThreads(self.modes)
+        self._threads = RecordedThreads(self.modes, self.recorder)
         self._patches = PatchSet(options.patching, self._is_traced_value)
         self.undo = contextlib.ExitStack()
         self._clock = 0
@@ -110,6 +110,7 @@ class Session:
 
     def _hand_out_array(self, tensor: torch.Tensor, array: Any) -> Any:
         self.arrays_are_out = True
+        self.recorder.escape(tensor, decisions.LIBRARY, 0)
         return arrays.array_from_tensor(tensor)
 
     def _without_arrays(self, value: Any) -> Any:

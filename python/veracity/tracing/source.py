@@ -160,9 +160,10 @@ def _statement(tree: ast.Module, line: int) -> ast.stmt | None:
     """Return the innermost statement whose own lines, not those of its body, hold this one."""
     found: ast.stmt | None = None
     for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and node.lineno <= line <= _last_line(node):
-            if found is None or node.lineno >= found.lineno:
-                found = node
+        if not isinstance(node, ast.stmt) or not node.lineno <= line <= _last_line(node):
+            continue
+        if found is None or node.lineno >= found.lineno:
+            found = node
     return found
 
 
@@ -180,9 +181,9 @@ def _header_values(statement: ast.stmt) -> Iterator[ast.expr]:
     ]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
-            if not isinstance(node, ast.Constant):
-                yield node
+        is_read = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+        if isinstance(node, ast.expr) and is_read and not isinstance(node, ast.Constant):
+            yield node
         called = node.func if isinstance(node, ast.Call) else None
         for child in ast.iter_child_nodes(node):
             if child is called:

@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity._generators import gpu_in_use
-from veracity.tracing import array_plain, arrays, constructors
+from veracity.tracing import array_plain, arrays, constructors, fast_paths
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
 
 _native: Any = torch._C
+#: Ways out that are one of the recorder's by another name; what it does not know is memory.
+_WAYS_OUT = {
+    **dict.fromkeys(("__round__", "__floor__", "__ceil__", "__trunc__", "__hash__"), "item"),
+    **dict.fromkeys(("numpy.array_equal", "numpy.array_equiv"), "equal"),
+    **dict.fromkeys(("numpy.array2string", "numpy.array_str", "numpy.array_repr"), "__str__"),
+    "numpy.allclose": "allclose",
+}
 
 
 class Surroundings:
@@ -75,6 +82,7 @@ class Surroundings:
         TorchScript must not fuse: what it makes of several operations on a GPU is one that no mode
         sees.
         """
+        fast_paths.install(undo, lambda: self._session.modes.installed)
         if "torch._dynamo" in sys.modules:
             undo.enter_context(torch.compiler.set_stance("force_eager"))
         if torch.cuda.is_available():
@@ -124,7 +132,7 @@ class Surroundings:
 
     def _array_escaped(self, tensor: torch.Tensor, how: str) -> None:
         with self._session.modes.paused():
-            self._session.recorder.escape(tensor, how, 0)
+            self._session.recorder.escape(tensor, _WAYS_OUT.get(how, how), 0)
 
 
 class Watch(arrays.Watch):

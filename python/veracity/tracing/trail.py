@@ -72,7 +72,8 @@ def _step(frame: FrameType) -> Step:
     names: dict[str, Any] = {}
     objects: dict[str, weakref.ref[Any]] = {}
     for name, value in list(local.items()) if local is not frame.f_globals else ():
-        names[name] = value if isinstance(value, _KEPT) else ClassOf(type(value))
+        known = issubclass(type(value), _KEPT)  # not `isinstance`, which may run code
+        names[name] = value if known else ClassOf(type(value))
         try:
             objects[name] = weakref.ref(value)
         except TypeError:  # most classes of Python's own cannot be referred to

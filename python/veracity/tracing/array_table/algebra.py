@@ -44,7 +44,7 @@ def _kron(to: Any, a: Any, b: Any) -> Any:
 @maps("tensordot", "linalg.tensordot")
 def _tensordot(to: Any, a: Any, b: Any, axes: Any = 2) -> Any:
     a, b = cast(a, to), cast(b, to)
-    if isinstance(axes, int | numpy.integer):
+    if issubclass(type(axes), int | numpy.integer):
         return torch.tensordot(a, b, dims=int(axes))
     return torch.tensordot(a, b, dims=(all_axes(axes[0], a.dim()), all_axes(axes[1], b.dim())))
 

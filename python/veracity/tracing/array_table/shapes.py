@@ -58,7 +58,7 @@ def _append(to: Any, arr: Any, values: Any, axis: Any = None) -> Any:
 
 @maps("split", "array_split")
 def _split(to: Any, ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
-    if isinstance(indices_or_sections, int | numpy.integer):
+    if issubclass(type(indices_or_sections), int | numpy.integer):
         return list(torch.tensor_split(ary, int(indices_or_sections), axis))
     cuts = [operator.index(cut) for cut in indices_or_sections]
     return list(torch.tensor_split(ary, cuts, axis))

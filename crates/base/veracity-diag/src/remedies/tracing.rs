@@ -147,10 +147,6 @@ remedies! {
          raise.",
         "Decide with tensors: `linalg.inv_ex`, `cholesky_ex` and `solve_ex` return whether it went \
          well, and `torch.where` chooses. If the handler only reports, let it raise again.";
-    CLASS_COMPARED
-        "While a session records, NumPy values are objects that record. `isinstance` and \
-         `numpy.isscalar` answer as without a session, but `type(x) is numpy.ndarray` cannot.",
-        "Use `isinstance`.";
 
     EXPORT_REFUSED
         "torch's exporter stopped; the message has its reason and, where known, the operation.",
