@@ -216,6 +216,10 @@ codes! {
     1114 BASELINE_WORSE "something is worse than in the baseline";
     1115 RECORDED_WRONG "while recording, the code did what its export cannot do";
     1116 DEVICE_ROUNDS "a model differs because another device recorded it";
+    1126 TOLERANCE_SAYS_NOTHING "a tolerance would accept an output that is wrong";
+    1127 OUTPUT_NEVER_MOVES "an output is the same on every sample";
+    1128 CORNER_DIFFERS "an engine gives another answer on a corner of the inputs";
+    1129 SAMPLES_FIND_LITTLE "the samples of a node miss many planted faults";
 
     1201 REPRO_FOLDER_TAKEN "the folder for a repro holds something else";
     1202 REPRO_UNREADABLE "a folder is not a repro that this version can read";

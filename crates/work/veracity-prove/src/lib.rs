@@ -18,6 +18,7 @@ mod episode;
 mod fingerprint;
 mod judged;
 mod nodes;
+mod parts;
 mod record;
 mod rejudge;
 mod rollout;

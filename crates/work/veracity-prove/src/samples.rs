@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use veracity_diag::{Diagnostic, Place, Reporter, Result, codes};
-use veracity_results::{Origin, Reference};
+use veracity_results::{Adequacy, Origin, Reference};
 use veracity_spec::{Bundle, Direction, Node, PortSpec};
 use veracity_tensor::{Tensor, TensorView, file};
 
@@ -55,6 +55,7 @@ pub struct Samples {
     wrong: BTreeMap<String, String>,
     ticks: BTreeMap<String, Vec<usize>>,
     passes: BTreeMap<String, usize>,
+    adequacy: BTreeMap<String, Adequacy>,
     findings: Vec<Diagnostic>,
 }
 
@@ -107,6 +108,7 @@ impl Samples {
             wrong: json(text("wrong")),
             ticks: json(text("ticks")),
             passes: json(text("passes")),
+            adequacy: json(text("adequacy")),
             findings: json(text("findings")),
             ..Self::default()
         })
@@ -135,6 +137,11 @@ impl Samples {
     /// How many passes of a node were seen while recording, kept or not, where that is known.
     pub fn passes(&self, node: &str) -> Option<usize> {
         self.passes.get(node).copied()
+    }
+
+    /// How many planted faults the samples of a node find, where somebody planted some.
+    pub fn adequacy(&self, node: &str) -> Option<&Adequacy> {
+        self.adequacy.get(node)
     }
 
     /// What tracing noticed.
