@@ -24,7 +24,7 @@ from veracity.export import draws, graph
 from veracity.export.batched import Many
 from veracity.export.bounds import Bound, differs
 from veracity.export.describe import short_place
-from veracity.export.faults import Fault, NoFault, all_of, name
+from veracity.export.faults import DROPPABLE, Fault, NoFault, all_of, name
 from veracity.export.fresh import Fresh
 from veracity.export.lowering import LOCATION
 from veracity.tracing.nodes import Node, Sample
@@ -338,7 +338,7 @@ class _Planting:
                 self._found.no_fault.append(entry)
                 self._found.planted -= 1
 
-    def _reason(self, fault: Fault, tried: list[tuple[Inputs, Env]]) -> tuple[str, bool]:
+    def _reason(self, fault: Fault, tried: list[tuple[Tensors, Env]]) -> tuple[str, bool]:
         """Return why no sample shows a fault, and whether it is one."""
         ends: fx.Node | None = None
         largest, moved = 0.0, False
@@ -356,15 +356,14 @@ class _Planting:
             return f"it changes outputs by at most {largest:.2g}, which the tolerance allows", False
         if not moved:
             called = name(fault.node)
-            return f"`{called}` does the same with it on every sample", True
+            # A parameter that does nothing in a step that is no choice is no part of what it does.
+            counts = called in _CHOOSING or called in DROPPABLE
+            return f"`{called}` does the same with it on every sample", counts
         if ends is None:
             return "it reaches no output", False
         place = ends.meta.get(LOCATION, "")
         where = f"`{name(ends)}`" + (f" at {short_place(place)}" if place else "")
         return f"no sample lets it through {where}", name(ends) in _CHOOSING
-
-
-Inputs = Tensors
 
 
 def _place_of_users(node: fx.Node) -> str:

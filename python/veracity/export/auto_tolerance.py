@@ -82,7 +82,9 @@ def _of_elements(node: Node, name: str, bound: Bound, share: float) -> Bound | N
         return None
     scales = torch.stack([value.detach().cpu().double().abs() for value in values]).amax(0)
     scales = torch.where(scales.isfinite(), scales, torch.zeros_like(scales))
-    if not bool((scales > 0).any()) or float(scales.max()) <= MIXED * float(scales[scales > 0].min()):
+    if not bool((scales > 0).any()) or float(scales.max()) <= MIXED * float(
+        scales[scales > 0].min()
+    ):
         return None
     try:
         moved = rounding(node, node.samples[:MAX_SAMPLES], [name])[name]

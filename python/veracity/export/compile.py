@@ -27,7 +27,7 @@ from veracity._places import user_line
 from veracity.errors import Diagnostic, VeracityError, error_from_diagnostics, refuse
 from veracity.export import adequacy, describe, evidence, fresh, loading, policy, validate
 from veracity.export.adequacy import Faults
-from veracity.export.fresh import Fresh
+from veracity.export.fresh import Fresh, Run
 from veracity.export.log import FILE_NAME, ExportLog
 from veracity.export.models import Made, describe_only, make_models
 from veracity.export.policy import Asked, Policy
@@ -293,8 +293,14 @@ def _check(
             continue
         if subject.faults is not None:
             outcome.faults[node.name] = subject.faults
-        prover.prove(one, one.exported, subject.fresh, subject.program, subject.faults,
-                     recorded=not subject.generated)
+        prover.prove(
+            one,
+            one.exported,
+            subject.fresh,
+            subject.program,
+            subject.faults,
+            recorded=not subject.generated,
+        )
     outcome.found += prover.noticed
     outcome.prover = prover
 
@@ -305,7 +311,7 @@ class _Subject:
 
     made: Made
     fresh: Fresh
-    program: fresh.Run | None
+    program: Run | None
     generated: bool
     faults: Faults | None = None
 
@@ -349,9 +355,7 @@ def _weigh(
     if subject.fresh.many is not None:
         told += evidence.never_moves(node, module, values)
     if faults and module is not None and subject.fresh.unstable is None:
-        subject.faults = adequacy.plant(
-            node, module, subject.fresh, rules.of(one), outcome.seed
-        )
+        subject.faults = adequacy.plant(node, module, subject.fresh, rules.of(one), outcome.seed)
         low = None if subject.faults is None else subject.faults.finding(node)
         told += [] if low is None else [low]
     outcome.weighed += told

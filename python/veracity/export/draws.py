@@ -80,7 +80,7 @@ def _lopsided(values: Values, count: int, source: np.random.Generator) -> Array:
 
 def _ends(values: Values, count: int, source: np.random.Generator) -> Array:
     upper = source.integers(0, 2, (count, *values.low.shape)) > 0
-    return np.where(upper, values.high, values.low)
+    return np.asarray(np.where(upper, values.high, values.low))
 
 
 def _wide_ends(values: Values, count: int, source: np.random.Generator) -> Array:
@@ -131,14 +131,14 @@ def _with_one(found: Array, other: Array, source: np.random.Generator) -> Array:
     if flat.shape[1]:
         rows, chosen = np.arange(len(flat)), source.integers(0, flat.shape[1], len(flat))
         flat[rows, chosen] = changed[rows, chosen]
-    return flat.reshape(found.shape)
+    return np.asarray(flat.reshape(found.shape))
 
 
 def _turned(values: Values, count: int, source: np.random.Generator) -> Array:
     """Recorded values with other signs: of all elements every other time."""
     signs = 1.0 - 2.0 * source.integers(0, 2, (count, *values.low.shape))
     signs[::2] = -1.0
-    return _some(values, count, source) * signs
+    return np.asarray(_some(values, count, source) * signs)
 
 
 def _not_finite(values: Values, count: int, source: np.random.Generator) -> Array:

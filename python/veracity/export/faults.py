@@ -22,6 +22,10 @@ from veracity.export.double import name_of
 Compute = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
+#: Elements of a constant that are changed, one at a time.
+ELEMENTS = 4
+
+
 class NoFault(Exception):
     """A change that cannot be made here."""
 
@@ -76,7 +80,7 @@ _SIBLINGS = {
     "softmax": "log_softmax",
 }
 #: Steps whose first argument may stand for their result when they are lost.
-_DROPPABLE = frozenset(
+DROPPABLE = frozenset(
     {
         "relu",
         "elu",
@@ -152,7 +156,7 @@ def _of_constant(
     if value.numel() == 0 or not value.is_floating_point():
         return
     size = float(torch.where(value.isfinite(), value, 0).abs().max()) or 1.0
-    places = source.integers(0, value.numel(), 2)
+    places = source.integers(0, value.numel(), ELEMENTS)
     label = f"a constant of shape {list(value.shape)}"
     for place in map(int, places):
         index = tuple(int(part) for part in np.unravel_index(place, tuple(value.shape)))
@@ -161,6 +165,7 @@ def _of_constant(
         # What is nearly nothing turned around is still nearly nothing.
         changed[index] = -old if abs(old) > 0.1 * size else old + 0.5 * size
         yield Fault(node, f"element {list(index)} of {label} changed", _fixed(changed))
+    yield Fault(node, f"{label} negated", _fixed(-value))
     if value.dim() >= 2:
         row = int(source.integers(0, value.shape[0]))
         changed = value.clone()
@@ -176,7 +181,7 @@ def _of_step(node: fx.Node) -> Iterator[Fault]:
     replaced = None if sibling is None else _callable(node, sibling)
     if replaced is not None:
         yield Fault(node, f"`{called}` became `{sibling}`", _calling(replaced))
-    if called in _DROPPABLE:
+    if called in DROPPABLE:
         yield Fault(node, f"`{called}` lost", _first_argument)
     if called in _SWAPPABLE and len(node.args) >= 2:
         yield Fault(node, f"operands of `{called}` swapped", _swapped(node, 0, 1))
@@ -229,7 +234,7 @@ def _shifted(value: slice) -> slice | None:
 def _shifted_in(value: tuple[Any, ...]) -> tuple[Any, ...] | None:
     for place in reversed(range(len(value))):
         one = value[place]
-        other = _shifted(one) if isinstance(one, slice) else None
+        other: Any = _shifted(one) if isinstance(one, slice) else None
         if isinstance(one, int) and not isinstance(one, bool):
             other = one + 1 if one >= 0 else one - 1
         if other is not None:
@@ -298,7 +303,7 @@ def _with(node: fx.Node, key: int | str, value: Any) -> Compute:
 
 def _shown(value: Any) -> str:
     if isinstance(value, slice):
-        return f"{'' if value.start is None else value.start}:{'' if value.stop is None else value.stop}"
+        return ":".join("" if one is None else str(one) for one in (value.start, value.stop))
     if isinstance(value, tuple):
         return ", ".join(map(_shown, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

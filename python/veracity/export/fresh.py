@@ -36,7 +36,7 @@ from veracity.tracing.nodes import Node, Port, Sample
 
 Tensors = dict[str, torch.Tensor]
 Run = Callable[[Tensors], Tensors]
-#: Says what counts as equal for the outputs of a node, given stacks of their values on fresh inputs.
+#: Says what counts as equal for outputs, given stacks of their values on fresh inputs.
 Judge = Callable[[Tensors], dict[str, Bound]]
 
 #: Draws in the recorded range.

@@ -169,10 +169,10 @@ def check_options(asked: Asked) -> None:
         hints = ('use "auto", or `rtol` and `atol`',)
         message = f"`tolerance` is {asked.tolerance!r}"
         raise refuse("VER0803", message, location=user_line(), hints=hints)
-    given = {"atol": asked.atol, "rtol": asked.rtol}
-    given = {name: value for name, value in given.items() if value is not None}
-    if given:
-        _bound("compile_graph", given, Bound(0, 0))
+    both = {"atol": asked.atol, "rtol": asked.rtol}
+    told = {name: value for name, value in both.items() if value is not None}
+    if told:
+        _bound("compile_graph", told, Bound(0, 0))
     for port, given in (asked.tolerances or {}).items():
         _bound(port, given, Bound(0, 0))
 

@@ -1,5 +1,4 @@
-"""Tries a model on many inputs that are only counted, and tells apart what is wrong with those it
-fails on.
+"""Tries a model on many inputs that are only counted, and tells apart those that it fails on.
 
 Torch runs them at once where it can. What differs then is run alone, and held against the program
 alone: another kernel rounds otherwise. What still differs is either a corner that engines treat in
