@@ -1,12 +1,12 @@
 """How much the samples of a node can see.
 
 Faults are planted into copies of the recorded program, which stands for the model: the two were
-compared on every sample. A fault is found when an output leaves its tolerance on one of the samples.
-For those that are missed, further inputs are drawn; one that finds a fault becomes a sample, so that
+compared on every sample. A fault is found when an output leaves its tolerance on one of them. For
+those that are missed, further inputs are drawn; one that finds a fault becomes a sample, so that
 the number holds for the samples that the bundle carries. What is left is named with its reason.
 
-A change is no fault when nothing lets it reach an output: a unit that is off on every draw, a factor
-of zero, an error that the tolerance allows.
+A change is no fault when nothing lets it reach an output: a unit that is off on every draw, a
+factor of zero, a row of a table that no index reads, an error that the tolerance allows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from veracity.export import draws, graph
 from veracity.export.batched import Many
 from veracity.export.bounds import Bound, differs
 from veracity.export.describe import short_place
-from veracity.export.faults import DROPPABLE, Fault, NoFault, all_of, name
+from veracity.export.faults import DROPPABLE, Fault, NoFaultError, all_of, name
 from veracity.export.fresh import Fresh
 from veracity.export.lowering import LOCATION
 from veracity.tracing.nodes import Node, Sample
@@ -65,9 +65,6 @@ _CHOOSING = frozenset(
         "topk",
         "sort",
         "argsort",
-        "getitem",
-        "gather",
-        "index_select",
         "round",
         "floor",
         "ceil",
@@ -162,10 +159,10 @@ class _Program:
         changed: set[fx.Node] = set()
         for node in self._nodes:
             planted = fault is not None and node is fault.node
-            if known is not None and not self._whole and not planted:
-                if not any(one in changed for one in node.all_input_nodes):
-                    env[node] = known[node]
-                    continue
+            reads = any(one in changed for one in node.all_input_nodes)
+            if known is not None and not self._whole and not planted and not reads:
+                env[node] = known[node]
+                continue
             if planted and fault is not None:
                 env[node] = self._wrong(fault, env)
             elif node.op != "placeholder":
@@ -270,19 +267,24 @@ class _Planting:
                     return None
                 if differs(want, got, self._bounds[port.name], 1):
                     return True
-        except NoFault:
+        except NoFaultError:
             return None
         except Exception:  # any: wrong shapes and types, which every engine refuses
             return None
         return False
 
+    def _known(self, inputs: Tensors) -> Env | None:
+        try:
+            return self._program.run(inputs)
+        except Exception:  # any: values that the program does not take
+            return None
+
     def _look(self, inputs: Tensors) -> Env | None:
         """Look for the faults that are left; return the values of the program if any was found."""
         if not self._left or self._is_late():
             return None
-        try:
-            known = self._program.run(inputs)
-        except Exception:  # any: values that the program does not take
+        known = self._known(inputs)
+        if known is None:
             return None
         wanted, before = self._program.outputs(known), len(self._left)
         self._left = [
@@ -321,12 +323,7 @@ class _Planting:
         if self._fresh.many is not None:
             count = len(self._fresh.many)
             tried += [self._fresh.many.row(row)[0] for row in range(0, count, max(1, count // 8))]
-        known = []
-        for inputs in tried[:12]:
-            try:
-                known.append((inputs, self._program.run(inputs)))
-            except Exception:  # any: values that the program does not take
-                continue
+        known = [(inputs, env) for inputs in tried[:12] if (env := self._known(inputs))]
         for fault in self._left:
             reason, is_fault = self._reason(fault, known)
             entry = {"what": fault.what, "reason": reason}

@@ -9,8 +9,8 @@ program in float64:
 
 Rounding errors of a sum of `K` terms grow like `sqrt(K)` when they are independent. The factors
 leave room for another order of operations. Elements of one output that differ by orders of
-magnitude have each an `e` and a `max|y|` of their own. Where the program cannot be run in float64, only the
-part that needs no such run is used.
+magnitude have each an `e` and a `max|y|` of their own. Where the program cannot be run in float64,
+only the part that needs no such run is used.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _of_elements(node: Node, name: str, bound: Bound, share: float) -> Bound | N
     Of one element the largest error is a matter of luck, so that noise is tried as well.
     """
     values = _values(node, name)
-    if len(values) < scale.ENOUGH or not 0 < values[0].numel() <= scale.MAX_ELEMENTS:
+    if len(values) < scale.ENOUGH or values[0].numel() == 0 or scale.is_large(values[0]):
         return None
     scales = torch.stack([value.detach().cpu().double().abs() for value in values]).amax(0)
     scales = torch.where(scales.isfinite(), scales, torch.zeros_like(scales))

@@ -105,7 +105,7 @@ class _Outcome:
         return fresh.seed_of(self.recording.name)
 
     def noticed_for_proof(self) -> list[dict[str, Any]]:
-        """Return what tracing noticed and what samples cannot show, as proof and samples hold it."""
+        """Return what tracing noticed and samples cannot show, as proof and samples hold it."""
         return self._as_noticed([*self.noticed, *self.weighed])
 
     def explained(self) -> list[Diagnostic]:
@@ -335,7 +335,9 @@ def _subject(
         drawn = Fresh(note="not tried: compile_graph(fresh_inputs=False)")
     if random:
         drawn.unstable = drawn.unstable or fresh.drawn_once(node)
-    drawn.wrong = None if generated else _wrong_while_recording(node, outcome)
+    if not generated:
+        changed = drawn.finding(node) if drawn.changed is not None else None
+        drawn.wrong = _wrong_while_recording(node, outcome) or (changed and _one_line(changed))
     outcome.fresh[node.name] = drawn
     subject = _Subject(one, drawn, program, generated)
     if not generated:
@@ -370,8 +372,12 @@ def _wrong_while_recording(node: Node, outcome: _Outcome) -> str | None:
             continue
         about = describe.nodes_of(found, names)
         if not about or node.name in about:
-            return f"{found.code} at {describe.short_place(found.location)}: {found.message}"
+            return _one_line(found)
     return None
+
+
+def _one_line(found: Diagnostic) -> str:
+    return f"{found.code} at {describe.short_place(found.location)}: {found.message}"
 
 
 def _draws_random_numbers(node: Node, found: list[Diagnostic]) -> bool:

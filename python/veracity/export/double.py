@@ -52,9 +52,9 @@ def rounding(node: Node, samples: list[Sample], names: list[str]) -> Tensors:
     found: Tensors = {}
     for sample in samples:
         exact = program.run(sample.inputs)
-        others = [sample.outputs]
-        for _ in range(NOISY_RUNS):
-            others.append(program.run(sample.inputs, noise=_Noise(_eps(sample, names), source)))
+        noise = _Noise(_eps(sample, names), source)
+        noisy = [program.run(sample.inputs, noise=noise) for _ in range(NOISY_RUNS)]
+        others = [sample.outputs, *noisy]
         for name in names:
             for other in others:
                 if name in other:

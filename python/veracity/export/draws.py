@@ -1,9 +1,9 @@
 """Values that nobody recorded: where in the inputs of a node they lie.
 
-Each draw of an input is of a kind: somewhere in the recorded range or in one three times as wide, at
-the ends, zeros of both signs, ties, one element changed, signs turned around. Ranges are those of
-each element where enough was recorded, so that a tensor of torques and positions gets both. Integers
-are drawn over all that the program accepts. The same seed gives the same draws.
+Each draw of an input is of a kind: somewhere in the recorded range or in one three times as wide,
+at the ends, zeros of both signs, ties, one element changed, signs turned around. Ranges are those
+of each element where enough was recorded, so that a tensor of torques and positions gets both.
+Integers are drawn over all that the program accepts. The same seed gives the same draws.
 
 Nothing here runs anything: what the program accepts is asked for (`Accepts`).
 """
@@ -85,7 +85,8 @@ def _ends(values: Values, count: int, source: np.random.Generator) -> Array:
 
 def _wide_ends(values: Values, count: int, source: np.random.Generator) -> Array:
     low, high = _wider_ends(values)
-    return np.where(source.integers(0, 2, (count, *values.low.shape)) > 0, high, low)
+    upper = source.integers(0, 2, (count, *values.low.shape)) > 0
+    return np.asarray(np.where(upper, high, low))
 
 
 def _some(values: Values, count: int, source: np.random.Generator) -> Array:
@@ -98,7 +99,7 @@ def _zeros(values: Values, count: int, source: np.random.Generator) -> Array:
     found = np.where(source.integers(0, 2, (count, *values.low.shape)) > 0, 0.0, -0.0)
     kept = source.integers(0, 2, found.shape) > 0
     kept[::2] = False
-    return np.where(kept, _some(values, count, source), found)
+    return np.asarray(np.where(kept, _some(values, count, source), found))
 
 
 def _ties(values: Values, count: int, source: np.random.Generator) -> Array:
@@ -113,7 +114,7 @@ def _repeated(values: Values, count: int, source: np.random.Generator) -> Array:
     low, high = _wider_ends(values)
     level = source.random((count, *(1 for _ in values.low.shape)))
     found = low.min(initial=0.0) * (1 - level) + high.max(initial=0.0) * level
-    return np.broadcast_to(found, (count, *values.low.shape)).copy()
+    return np.asarray(np.broadcast_to(found, (count, *values.low.shape)).copy())
 
 
 def _one_changed(values: Values, count: int, source: np.random.Generator) -> Array:

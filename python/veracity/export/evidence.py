@@ -13,6 +13,7 @@ from torch import fx
 from veracity.errors import Diagnostic
 from veracity.export.double import name_of
 from veracity.export.fresh import Fresh
+from veracity.export.scale import is_large
 from veracity.tracing.nodes import Node
 
 #: Functions and methods whose result depends on the shape of a tensor and not on its values.
@@ -36,12 +37,18 @@ _SHAPE_ONLY = frozenset(
 
 
 def values_of(node: Node, fresh: Fresh) -> dict[str, torch.Tensor]:
-    """Return all values of each output that the model is compared on, along a first axis."""
+    """Return all values of each output that the model is compared on, along a first axis.
+
+    Large outputs are left out.
+    """
     found = {}
     for port in node.outputs:
         name = port.name
         kept = [*node.samples, *fresh.samples]
-        given = [one.outputs[name].detach().cpu() for one in kept if name in one.outputs]
+        given = [one.outputs[name].detach() for one in kept if name in one.outputs]
+        if any(map(is_large, given)):
+            continue
+        given = [one.cpu() for one in given]
         like = given[0] if given else None
         given = [one for one in given if like is not None and one.shape == like.shape]
         stacks = [torch.stack(given)] if given else []

@@ -7,6 +7,7 @@ a program gets follows from a seed. Nothing here runs a program.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ Compute = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 ELEMENTS = 4
 
 
-class NoFault(Exception):
+class NoFaultError(Exception):
     """A change that cannot be made here."""
 
 
@@ -244,7 +245,7 @@ def _shifted_in(value: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 def _of_inputs(placeholders: list[fx.Node]) -> Iterator[Fault]:
     """Yield inputs that are taken for one another; only those of one shape can be."""
-    for node, other in zip(placeholders, placeholders[1:], strict=False):
+    for node, other in itertools.pairwise(placeholders):
         what = f"input `{other.name}` in the place of `{node.name}`"
         yield Fault(node, what, _taking(other))
 
@@ -286,7 +287,7 @@ def _swapped(node: fx.Node, first: int, second: int) -> Compute:
         listed = list(args)
         listed[first], listed[second] = listed[second], listed[first]
         if node.op == "call_method" and not isinstance(listed[0], torch.Tensor):
-            raise NoFault
+            raise NoFaultError
         return _run(node, tuple(listed), kwargs)
 
     return compute

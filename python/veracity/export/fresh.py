@@ -4,8 +4,9 @@ Recorded samples cannot tell a value that froze while recording from one that ne
 operation that the exporter lost from one that did nothing on the samples. Fresh inputs can. A few
 are kept as samples: some lie in the recorded range, the others in one three times as wide. Many
 more (`draws`) are tried while exporting and only counted, unless one of them finds something. The
-reference is the node's own Python code where it can be run again, else the recorded program. Where
-the two disagree, the recording froze something; the code is right, and the model is held against it.
+reference is the node's own Python code where it can be run again, else the recorded program.
+Where the two disagree, the recording froze something: the code is right, and the model is held
+against it.
 
 A draw counts only if its answer can be told from rounding: one whose reference is not finite where
 the recorded outputs were, or moves when the inputs move by a few units in the last place, is

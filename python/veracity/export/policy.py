@@ -112,7 +112,7 @@ class _Fitting:
 
     def bound(self, name: str, fresh: torch.Tensor | None) -> Bound:
         values = [one.outputs[name] for one in self._node.samples if name in one.outputs]
-        if not values or not values[0].is_floating_point():
+        if not values or not values[0].is_floating_point() or scale.is_large(values[0]):
             return scale.DEFAULT
         return scale.fitted(torch.stack(values), fresh, lambda: self._of(name))
 
@@ -145,7 +145,7 @@ def says_nothing(made: Made, policy: Policy, values: dict[str, torch.Tensor]) ->
     node, found = made.node, []
     for port, bound in policy.of(made).items():
         stack = values.get(port)
-        if stack is None or not stack.is_floating_point() or stack.numel() > scale.MAX_ELEMENTS:
+        if stack is None or not stack.is_floating_point() or stack.numel() == 0:
             continue
         unjudged = scale.unjudged(stack, bound)
         count, elements = int(unjudged.sum()), unjudged.numel()

@@ -33,6 +33,11 @@ ALIKE = 30.0
 MAX_ELEMENTS = 1 << 20
 
 
+def is_large(value: torch.Tensor) -> bool:
+    """Say whether an output is too large to be looked at element by element."""
+    return value.numel() > MAX_ELEMENTS
+
+
 def fitted(
     recorded: torch.Tensor,
     fresh: torch.Tensor | None,
@@ -45,7 +50,7 @@ def fitted(
         fresh: Its values on fresh inputs, along a first axis.
         rounding: Gives what rounding moves each element by; asked only when it matters.
     """
-    if recorded.shape[0] == 0 or recorded[0].numel() == 0 or recorded[0].numel() > MAX_ELEMENTS:
+    if recorded.numel() == 0:
         return DEFAULT
     eps = float(torch.finfo(recorded.dtype).eps)
     scale, spread = _scale_and_spread(recorded, fresh, eps)
