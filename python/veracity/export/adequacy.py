@@ -27,6 +27,7 @@ from veracity.export.describe import short_place
 from veracity.export.faults import DROPPABLE, Fault, NoFaultError, all_of, name
 from veracity.export.fresh import Fresh
 from veracity.export.lowering import LOCATION
+from veracity.export.trial import is_corner
 from veracity.tracing.nodes import Node, Sample
 
 Tensors = dict[str, torch.Tensor]
@@ -299,7 +300,9 @@ class _Planting:
             for row in range(min(len(many), MOST_DRAWS)):
                 if not self._left or self._found.drawn == MOST_KEPT or self._is_late():
                     return
-                inputs, _ = many.row(row)
+                inputs, given = many.row(row)
+                if is_corner(inputs, given):
+                    continue  # what is kept is held against every engine
                 known = self._look(inputs)
                 if known is not None:
                     outputs = {

@@ -5,9 +5,10 @@ At once, the kernels are others and round otherwise: what differs is looked at a
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -58,8 +59,8 @@ def run_at_once(call: Call, inputs: list[torch.Tensor]) -> list[torch.Tensor] | 
     """Return stacks of outputs for stacks of inputs; `None` when torch cannot run them at once."""
     if not inputs:
         return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # operations that torch loops over are slow, not wrong
+    with warnings.catch_warnings(), _without_a_word():
+        warnings.simplefilter("ignore")
         try:
             with torch.no_grad():
                 found = torch.func.vmap(lambda *given: tuple(call(list(given))))(*inputs)
@@ -68,6 +69,17 @@ def run_at_once(call: Call, inputs: list[torch.Tensor]) -> list[torch.Tensor] | 
     count = len(inputs[0])
     stacked = all(isinstance(one, torch.Tensor) and len(one) == count for one in found)
     return list(found) if stacked else None
+
+
+@contextlib.contextmanager
+def _without_a_word() -> Iterator[None]:
+    """Keep torch from saying that it loops over an operation: that is slow, and not wrong."""
+    functorch = torch._C._functorch
+    functorch._set_vmap_fallback_warning_enabled(False)
+    try:
+        yield
+    finally:
+        functorch._set_vmap_fallback_warning_enabled(True)
 
 
 def run_each(

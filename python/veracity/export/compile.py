@@ -336,8 +336,10 @@ def _subject(
     if random:
         drawn.unstable = drawn.unstable or fresh.drawn_once(node)
     if not generated:
-        changed = drawn.finding(node) if drawn.changed is not None else None
-        drawn.wrong = _wrong_while_recording(node, outcome) or (changed and _one_line(changed))
+        drawn.wrong = _wrong_while_recording(node, outcome)
+        changed = drawn.finding(node)
+        if drawn.changed is not None and changed is not None:
+            drawn.wrong = drawn.wrong or _one_line(changed)
     outcome.fresh[node.name] = drawn
     subject = _Subject(one, drawn, program, generated)
     if not generated:

@@ -215,8 +215,10 @@ def _floats(
         rows = [row for row, kind in enumerate(kinds) if kind == name]
         if rows:
             drawn[rows] = KINDS[name](values, len(rows), source)
+    if values.other:
+        return drawn
     most = float(torch.finfo(like.dtype).max)
-    return np.where(np.isfinite(drawn), np.clip(drawn, -most, most), drawn)
+    return np.clip(drawn, -most, most)
 
 
 def _values(node: Node, port: Port, reach: float) -> Values:

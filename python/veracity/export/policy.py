@@ -147,10 +147,13 @@ def says_nothing(made: Made, policy: Policy, values: dict[str, torch.Tensor]) ->
         stack = values.get(port)
         if stack is None or not stack.is_floating_point() or stack.numel() == 0:
             continue
+        # Derived tolerances are as fine as rounding lets them be: single elements may be noise.
+        derived = policy.basis != "given" and f"{node.name}/{port}" not in policy.given
+        if derived and scale.surely_judges(stack, bound):
+            continue
         unjudged = scale.unjudged(stack, bound)
         count, elements = int(unjudged.sum()), unjudged.numel()
-        # Derived tolerances are as fine as rounding lets them be: single elements may be noise.
-        if count == 0 or (policy.basis != "given" and count < elements):
+        if count == 0 or (derived and count < elements):
             continue
         about = f"`{port}`" if count == elements else f"{count} of {elements} elements of `{port}`"
         size = float(torch.where(stack.isfinite(), stack, 0).abs()[:, unjudged].max())

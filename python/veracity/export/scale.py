@@ -52,6 +52,8 @@ def fitted(
     """
     if recorded.numel() == 0:
         return DEFAULT
+    if recorded.shape[0] >= ENOUGH and _is_plain(recorded):
+        return DEFAULT
     eps = float(torch.finfo(recorded.dtype).eps)
     scale, spread = _scale_and_spread(recorded, fresh, eps)
     atols = (SHARE * scale).clamp(max=DEFAULT.atol)
@@ -66,6 +68,14 @@ def fitted(
     floor = 64 * eps * scale if moved is None else moved
     atols = torch.maximum(atols, floor.to(atols)).clamp(max=DEFAULT.atol)
     return of_elements(atols, rtols)
+
+
+def _is_plain(recorded: torch.Tensor) -> bool:
+    """Say whether the defaults do for every element, by what was recorded alone."""
+    low, high = recorded.amin(0), recorded.amax(0)
+    size = torch.maximum(high.abs(), low.abs())
+    fine = (SHARE * size >= DEFAULT.atol) & (SPREAD_SHARE * (high - low) >= DEFAULT.rtol * size)
+    return bool((fine & size.isfinite()).all())
 
 
 def _scale_and_spread(
@@ -128,6 +138,13 @@ def _by_decade(values: torch.Tensor) -> torch.Tensor:
     for one in order.unique():
         rounded[order == one] = values[order == one].max()
     return rounded
+
+
+def surely_judges(values: torch.Tensor, bound: Bound) -> bool:
+    """Say whether some element moves by far more than is allowed. Quick; `unjudged` is exact."""
+    low, high = values.amin(0), values.amax(0)
+    size = float(torch.maximum(high.abs(), low.abs()).max())
+    return float((high - low).max()) > 4 * (bound.atol + bound.rtol * size)
 
 
 def unjudged(values: torch.Tensor, bound: Bound) -> torch.Tensor:

@@ -12,7 +12,9 @@ mod summary;
 mod ticks;
 
 use veracity_diag::codes;
-use veracity_results::{NodeProof, Origin, Part, PlantedFault, Proof, ProofRow, RolloutProof, Verdict};
+use veracity_results::{
+    NodeProof, Origin, Part, PlantedFault, Proof, ProofRow, RolloutProof, Verdict,
+};
 
 use crate::plain::{count, number};
 pub(crate) use noticed::line_of;
@@ -106,7 +108,8 @@ fn write_proved_nodes(proof: &Proof, options: &TextOptions, page: &mut Page<'_>)
             0 => String::new(),
             fresh => format!(", {}", count(fresh, "fresh input")),
         };
-        let faults = node.adequacy.as_ref().map_or_else(String::new, |one| format!(", {}", one.text()));
+        let faults =
+            node.adequacy.as_ref().map_or_else(String::new, |one| format!(", {}", one.text()));
         let error = number(error);
         let rest = format!("{}{fresh}, largest error {error}{faults}", samples_of(node));
         page.headed(&format!("{}:", node.node), Tone::Heading, &rest);

@@ -62,7 +62,8 @@ pub(crate) fn measure_parts(
         )?;
         if let (true, Some(worst)) = (measured.outside > 0, measured.worst) {
             let count = measured.outside + found.as_ref().map_or(0, |found| found.count);
-            let ratio = measured.max_abs / part.tolerance.bound(worst.reference).max(f64::MIN_POSITIVE);
+            let ratio =
+                measured.max_abs / part.tolerance.bound(worst.reference).max(f64::MIN_POSITIVE);
             let index = unravelled(start + worst.index[0], reference.shape().dims());
             match &mut found {
                 Some(found) if ratio <= share => found.count = count,
