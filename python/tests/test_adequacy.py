@@ -14,6 +14,7 @@ import veracity
 from nodes_by_hand import make_node, recording
 from torch import Tensor, nn
 from veracity.export import draws, scale
+from veracity.export.backends import onnx_corners
 from veracity.export.bounds import Bound, runs
 from veracity.export.compile import CompileResult, compile_recording
 from veracity.tracing.nodes import Node
@@ -361,3 +362,31 @@ def test_every_kind_of_draw_has_the_shape_of_its_input() -> None:
         values = draws.Values(np.ones((2, *shape)), -ends, ends)
         for name, kind in draws.KINDS.items():
             assert kind(values, 4, draws.source_of(name)).shape == (4, *shape), name
+
+
+@pytest.mark.parametrize(
+    ("function", "factor"),
+    [(torch.atan2, 1.0), (torch.logaddexp, 60.0)],
+    ids=["atan2", "logaddexp"],
+)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_corners_that_an_export_can_get_right_are_right(
+    function: Function, factor: float, backend: str, tmp_path: Path
+) -> None:
+    given = passes(4, 2, 3, factor=factor)
+    node = make_node("n", lambda x: function(x[0], x[1]), given, ["y"], export_with=backend)
+    result = compiled(tmp_path, node)
+    assert result == {"n": True}
+    assert not result.diagnostics
+
+
+def test_functions_in_the_place_of_operations_are_what_they_stand_for() -> None:
+    values = torch.tensor([0.0, -0.0, 1.0, -1.0, 1e-30, -3e20, float("inf"), float("-inf")])
+    left, right = torch.meshgrid(values, values, indexing="ij")
+    for ours, theirs in (
+        (onnx_corners.atan2, torch.atan2),
+        (onnx_corners.logaddexp, torch.logaddexp),
+    ):
+        want, found = theirs(left, right), ours(left, right)
+        torch.testing.assert_close(found, want, equal_nan=True)
+        assert torch.equal(found.signbit(), want.signbit())
