@@ -94,9 +94,9 @@ def run_each(
     """
     found: list[list[torch.Tensor]] = []
     rows: list[int] = []
-    end = time.monotonic() + seconds
+    end = time.thread_time() + seconds
     for row in range(len(inputs[0]) if inputs else 0):
-        if time.monotonic() > end:
+        if time.thread_time() > end:
             break
         try:
             with torch.no_grad():

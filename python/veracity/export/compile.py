@@ -360,6 +360,14 @@ def _weigh(
         told += evidence.never_moves(node, module, values)
     if faults and module is not None and subject.fresh.unstable is None:
         subject.faults = adequacy.plant(node, module, subject.fresh, rules.of(one), outcome.seed)
+        initial = {
+            port: value
+            for (name, port), value in outcome.wiring.initial.items()
+            if name == node.name
+        }
+        if initial:
+            subject.faults = subject.faults or Faults()
+            adequacy.plant_in_states(node, initial, subject.faults)
         low = None if subject.faults is None else subject.faults.finding(node)
         told += [] if low is None else [low]
     outcome.weighed += told
