@@ -201,7 +201,7 @@ _LIKE_LEAPP = {"fresh_inputs": False, "adequacy": False}
 
 
 def _compiling(folder: Path) -> list[Row]:
-    rows = []
+    rows: list[Row] = []
     # What takes a twentieth of a second is taken more often.
     for backend, what, options, bar, rounds in (
         ("jit", "recorded samples only", _LIKE_LEAPP, 1 / 2, 3 * ROUNDS),

@@ -330,6 +330,7 @@ DEAD: dict[str, Function] = {
     "a unit that is always off": lambda x: torch.relu(x * torch.tensor([0.0, 1.0, 1.0, 1.0])),
     "a mask": lambda x: (x * 2.0) * torch.tensor([0.0, 1.0, 0.0, 1.0]),
     "a saturated unit": lambda x: torch.tanh(x * 2.0 + torch.tensor([0.0, 0.0, 0.0, 1e4])),
+    "a limit that nothing reaches": lambda x: (0.6 + 0.25 * torch.tanh(x)).clamp(-1.0, 1.0),
     "a row that no index reads": lambda x: torch.arange(12.0).reshape(3, 4)[(x[0] > 0).long()] + x,
 }
 

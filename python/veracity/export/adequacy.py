@@ -6,7 +6,8 @@ those that are missed, further inputs are drawn; one that finds a fault becomes 
 the number holds for the samples that the bundle carries. What is left is named with its reason.
 
 A change is no fault when nothing lets it reach an output: a unit that is off on every draw, a
-factor of zero, a row of a table that no index reads, an error that the tolerance allows.
+factor of zero, a limit that no draw reaches, a row of a table that no index reads, an error that
+the tolerance allows. What a branch hides is one: another input may take it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from veracity.export import draws, graph
 from veracity.export.batched import Many
 from veracity.export.bounds import Bound, differs
 from veracity.export.describe import short_place
-from veracity.export.faults import DROPPABLE, Fault, NoFaultError, all_of, name
+from veracity.export.faults import Fault, NoFaultError, all_of, name
 from veracity.export.fresh import Fresh
 from veracity.export.lowering import LOCATION
 from veracity.export.trial import is_corner
@@ -50,12 +51,6 @@ ENOUGH = 0.9
 _CHOOSING = frozenset(
     {
         "where",
-        "max",
-        "min",
-        "maximum",
-        "minimum",
-        "amax",
-        "amin",
         "gt",
         "lt",
         "ge",
@@ -381,9 +376,8 @@ class _Planting:
             return f"it changes outputs by at most {largest:.2g}, which the tolerance allows", False
         if not moved:
             called = name(fault.node)
-            # A parameter that does nothing in a step that is no choice is no part of what it does.
-            counts = called in _CHOOSING or called in DROPPABLE
-            return f"`{called}` does the same with it on every sample", counts
+            # A limit that even far draws do not reach, a parameter that does nothing: dead code.
+            return f"`{called}` does the same with it on every input", called in _CHOOSING
         if ends is None:
             return "it reaches no output", False
         place = ends.meta.get(LOCATION, "")

@@ -9,6 +9,7 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
@@ -74,7 +75,7 @@ def run_at_once(call: Call, inputs: list[torch.Tensor]) -> list[torch.Tensor] | 
 @contextlib.contextmanager
 def _without_a_word() -> Iterator[None]:
     """Keep torch from saying that it loops over an operation: that is slow, and not wrong."""
-    functorch = torch._C._functorch
+    functorch: Any = torch._C._functorch
     functorch._set_vmap_fallback_warning_enabled(False)
     try:
         yield

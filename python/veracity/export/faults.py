@@ -81,7 +81,7 @@ _SIBLINGS = {
     "softmax": "log_softmax",
 }
 #: Steps whose first argument may stand for their result when they are lost.
-DROPPABLE = frozenset(
+_DROPPABLE = frozenset(
     {
         "relu",
         "elu",
@@ -182,7 +182,7 @@ def _of_step(node: fx.Node) -> Iterator[Fault]:
     replaced = None if sibling is None else _callable(node, sibling)
     if replaced is not None:
         yield Fault(node, f"`{called}` became `{sibling}`", _calling(replaced))
-    if called in DROPPABLE:
+    if called in _DROPPABLE:
         yield Fault(node, f"`{called}` lost", _first_argument)
     if called in _SWAPPABLE and len(node.args) >= 2:
         yield Fault(node, f"operands of `{called}` swapped", _swapped(node, 0, 1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.export import ExportedProgram
@@ -53,4 +53,4 @@ def taken_apart(program: ExportedProgram) -> ExportedProgram:
     if not used:
         return program
     with torch.no_grad():
-        return program.run_decompositions({one: _TABLE[one] for one in used})
+        return cast(ExportedProgram, program.run_decompositions({one: _TABLE[one] for one in used}))
