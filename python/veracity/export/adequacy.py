@@ -47,6 +47,8 @@ MOST_NAMED = 8
 SECONDS = 0.5
 #: Below this share of faults that are found, a proof rests on an assumption.
 ENOUGH = 0.9
+#: Fewer missed faults are too few to judge by.
+FEW = 3
 #: Steps that choose: what they leave out may be what another input takes.
 _CHOOSING = frozenset(
     {
@@ -104,7 +106,7 @@ class Faults:
     def finding(self, node: Node) -> Diagnostic | None:
         """Return the finding for samples that show too little."""
         missed = self.planted - self.found
-        if missed < 2 or self.found >= ENOUGH * self.planted:
+        if missed < FEW or self.found >= ENOUGH * self.planted:
             return None
         first = self.missed[0]
         place = f" ({first['place']})" if first.get("place") else ""
