@@ -85,8 +85,8 @@ def compile_graph(
     verbose: bool | None = None,
     validate: bool = True,
     dry_run: bool = False,
-    rtol: float = 1e-3,
-    atol: float = 1e-5,
+    rtol: float | None = None,
+    atol: float | None = None,
     strict: bool = True,
     graph_configs: GraphConfigs | None = None,
     *,
@@ -94,6 +94,7 @@ def compile_graph(
     tolerance: str | None = None,
     tolerances: Mapping[str, Mapping[str, float]] | None = None,
     fresh_inputs: bool = True,
+    adequacy: bool = True,
     drift: bool = False,
     transform: Sequence[str] | str = (),
 ) -> CompileResult | bool:
@@ -105,8 +106,10 @@ def compile_graph(
         verbose: Show details on the console; `None` keeps what `start` said.
         validate: Check the exported models.
         dry_run: Describe the graph without exporting models.
-        rtol: Relative tolerance of the check.
-        atol: Absolute tolerance of the check.
+        rtol: Relative tolerance of the check. By default 1e-3, and finer for outputs whose scale
+            demands it; what you give holds as it is.
+        atol: Absolute tolerance of the check. By default 1e-5, and finer for outputs whose scale
+            demands it; what you give holds as it is.
         strict: Raise when a model, or the bundle over time, is wrong.
         graph_configs: Settings of the pipeline as a whole.
         equal_nan: Whether NaN equals NaN. Equal infinities always pass.
@@ -115,6 +118,8 @@ def compile_graph(
         tolerances: Tolerances of single outputs, `{"node/port": dict(atol=..., rtol=...)}`.
         fresh_inputs: Check on values that were not recorded, too. Runs decorated functions and
             modules again; switch it off for code that must not be.
+        adequacy: Plant small faults into copies of the nodes' programs, and say how many of them
+            the samples find. Takes up to half a second for each node.
         drift: Compare each model with its recorded program, operator by operator (`.drift` of the
             result), and keep the programs of ONNX models in the bundle for `veracity.parity`.
         transform: Passes that change the exported ONNX models before they are checked, such as
@@ -152,6 +157,7 @@ def compile_graph(
             tolerance=tolerance,
             tolerances=tolerances,
             fresh_inputs=fresh_inputs,
+            adequacy=adequacy,
             drift=drift,
             transform=transform,
         )

@@ -8,8 +8,9 @@ program in float64:
     rtol = 8 eps sqrt(K)
 
 Rounding errors of a sum of `K` terms grow like `sqrt(K)` when they are independent. The factors
-leave room for another order of operations. Where the program cannot be run in float64, only the
-part that needs no such run is used.
+leave room for another order of operations. Elements of one output that differ by orders of
+magnitude have each an `e` and a `max|y|` of their own. Where the program cannot be run in float64,
+only the part that needs no such run is used.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from typing import Any
 
 import torch
 
-from veracity.export.double import name_of, run_in_double
-from veracity.export.fresh import Bound
+from veracity.export import scale
+from veracity.export.bounds import Bound
+from veracity.export.double import name_of, rounding, run_in_double
 from veracity.tracing.nodes import Node
 
 #: Samples that are run in float64.
 MAX_SAMPLES = 5
+#: Elements of one output whose sizes differ by more have tolerances of their own.
+MIXED = 1e3
 #: Larger samples are not run in float64, which takes twice their memory.
 MAX_BYTES = 256 << 20
 
@@ -63,8 +67,32 @@ def derive(node: Node) -> Derived:
         eps = float(torch.finfo(_values(node, name)[0].dtype).eps)
         size = max((_largest(value) for value in _values(node, name)), default=0.0)
         atol = max(8 * errors.get(name, 0.0), 4 * eps * root * size)
-        bounds[name] = Bound(atol, 8 * eps * root)
+        bound = Bound(atol, 8 * eps * root)
+        bounds[name] = _of_elements(node, name, bound, 4 * eps * root) or bound
     return Derived(bounds, longest.length, note)
+
+
+def _of_elements(node: Node, name: str, bound: Bound, share: float) -> Bound | None:
+    """Return tolerances of elements that differ by orders of magnitude; `None` if they do not.
+
+    Of one element the largest error is a matter of luck, so that noise is tried as well.
+    """
+    values = _values(node, name)
+    if len(values) < scale.ENOUGH or values[0].numel() == 0 or scale.is_large(values[0]):
+        return None
+    scales = torch.stack([value.detach().cpu().double().abs() for value in values]).amax(0)
+    scales = torch.where(scales.isfinite(), scales, torch.zeros_like(scales))
+    if not bool((scales > 0).any()) or float(scales.max()) <= MIXED * float(
+        scales[scales > 0].min()
+    ):
+        return None
+    try:
+        moved = rounding(node, node.samples[:MAX_SAMPLES], [name])[name]
+    except Exception:  # any: foreign operations raise what they like
+        return None
+    atols = torch.maximum(moved, share * scales).clamp(max=bound.atol)
+    atols[scales == 0] = bound.atol
+    return scale.of_elements(atols, torch.full_like(atols, bound.rtol))
 
 
 def _errors(node: Node, names: list[str], longest: _Longest) -> dict[str, float]:

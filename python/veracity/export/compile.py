@@ -25,11 +25,12 @@ import torch
 from veracity import _native
 from veracity._places import user_line
 from veracity.errors import Diagnostic, VeracityError, error_from_diagnostics, refuse
-from veracity.export import describe, fresh, loading, policy, validate
-from veracity.export.fresh import Fresh
+from veracity.export import adequacy, describe, evidence, fresh, loading, policy, validate
+from veracity.export.adequacy import Faults
+from veracity.export.fresh import Fresh, Run
 from veracity.export.log import FILE_NAME, ExportLog
 from veracity.export.models import Made, describe_only, make_models
-from veracity.export.policy import Asked
+from veracity.export.policy import Asked, Policy
 from veracity.export.transforming import transform_models
 from veracity.export.validate import Prover
 from veracity.export.wiring import Wiring, wire
@@ -106,6 +107,8 @@ class _Outcome:
     told_by_proof: list[Diagnostic] = field(default_factory=list)
     drift: dict[str, ParityResult] = field(default_factory=dict)
     transforms: dict[str, TransformResult] = field(default_factory=dict)
+    weighed: list[Diagnostic] = field(default_factory=list)
+    faults: dict[str, Faults] = field(default_factory=dict)
 
     @property
     def seed(self) -> int:
@@ -113,8 +116,8 @@ class _Outcome:
         return fresh.seed_of(self.recording.name)
 
     def noticed_for_proof(self) -> list[dict[str, Any]]:
-        """Return what tracing noticed, as the proof and the samples hold it."""
-        return self._as_noticed(self.noticed)
+        """Return what tracing noticed and samples cannot show, as proof and samples hold it."""
+        return self._as_noticed([*self.noticed, *self.weighed])
 
     def explained(self) -> list[Diagnostic]:
         """Return why models differ here, which says nothing about the bundle elsewhere."""
@@ -122,7 +125,7 @@ class _Outcome:
 
     def findings_of_proof(self) -> list[dict[str, Any]]:
         """Return what tracing noticed, and what this proof found out."""
-        return self._as_noticed([*self.noticed, *self.explained()])
+        return self._as_noticed([*self.noticed, *self.weighed, *self.explained()])
 
     def _as_noticed(self, found: list[Diagnostic]) -> list[dict[str, Any]]:
         return describe.noticed(found, [node.name for node in self.recording.nodes])
@@ -164,12 +167,13 @@ def compile_recording(
     visualize: bool = True,
     verbose: bool | None = None,
     validate: bool = True,
-    rtol: float = 1e-3,
-    atol: float = 1e-5,
+    rtol: float | None = None,
+    atol: float | None = None,
     equal_nan: bool = False,
     tolerance: str | None = None,
     tolerances: Mapping[str, Mapping[str, float]] | None = None,
     fresh_inputs: bool = True,
+    adequacy: bool = True,
     drift: bool = False,
     transform: Sequence[str] | str = (),
     strict: bool = True,
@@ -183,12 +187,13 @@ def compile_recording(
         visualize: Draw the bundle, `<name>.svg` and `<name>.png` beside its description.
         verbose: Show details on the console; `None` keeps what the session was started with.
         validate: Check the models against the recorded values.
-        rtol: Relative tolerance.
-        atol: Absolute tolerance.
+        rtol: Relative tolerance; by default 1e-3, finer where the scale of an output demands it.
+        atol: Absolute tolerance; by default 1e-5, finer where the scale of an output demands it.
         equal_nan: Whether NaN equals NaN.
         tolerance: `"auto"` derives tolerances from the computation, in place of `rtol` and `atol`.
         tolerances: Tolerances of single outputs, `{"node/port": {"atol": ..., "rtol": ...}}`.
         fresh_inputs: Check on values that were not recorded, too; runs the nodes' code again.
+        adequacy: Plant faults into copies of the nodes' programs, and say how many are found.
         drift: Compare each model with its recorded program, operator by operator, and keep the
             programs of ONNX models in the bundle.
         transform: Passes that change ONNX models before they are checked.
@@ -220,7 +225,7 @@ def compile_recording(
                     )
                 with loading.keeping_models():
                     if checks:
-                        _check(outcome, asked, log, fresh_inputs=fresh_inputs)
+                        _check(outcome, asked, log, fresh_inputs=fresh_inputs, faults=adequacy)
                     if drift and not recording.dry_run:
                         _look_inside(outcome, Path(folder), log)
                     _write(outcome, Path(folder), graph_configs, log)
@@ -282,35 +287,108 @@ def _make(outcome: _Outcome, folder: Path, log: ExportLog) -> None:
         raise refuse("VER1124", message, location=location, hints=(hint,))
 
 
-def _check(outcome: _Outcome, asked: Asked, log: ExportLog, *, fresh_inputs: bool) -> None:
+def _check(
+    outcome: _Outcome, asked: Asked, log: ExportLog, *, fresh_inputs: bool, faults: bool
+) -> None:
     rules = policy.resolve(asked, outcome.made, log)
+    subjects = [
+        _subject(one, rules, outcome, fresh_inputs=fresh_inputs, faults=faults)
+        for one in outcome.made
+        if one.exported is not None
+    ]
+    # Tolerances are fitted to what was drawn.
     prover = Prover(rules, log)
+    waiting = {subject.made.node.name: subject for subject in subjects}
     for one in outcome.made:
         node = one.node
-        if one.exported is None:
+        subject = waiting.get(node.name)
+        if one.exported is None or subject is None:
             prover.leave_out(one)
             # Nobody asked for a model, so that nothing is amiss; the proof counts it as unknown.
             message = f"node {node.name!r} has no model: nothing was checked"
             outcome.found.append(Diagnostic("VER1006", "note", message, node.location, ()))
             continue
-        generated = node.name in outcome.wiring.generated
-        program = None if generated else fresh.program_runner(one)
-        random = _draws_random_numbers(node, outcome.found)
-        if generated:
-            drawn = fresh.pass_through(node, outcome.seed)
-        elif fresh_inputs:
-            drawn = fresh.draw(
-                node, program, outcome.seed, rules.of(one), exact=rules.auto, random=random
-            )
-        else:
-            drawn = Fresh(note="not tried: compile_graph(fresh_inputs=False)")
-        drawn.wrong = None if generated else _wrong_while_recording(node, outcome)
-        outcome.fresh[node.name] = drawn
-        frozen = drawn.finding(node)
-        outcome.found += [] if frozen is None else [frozen]
-        prover.prove(one, one.exported, drawn, program, recorded=not generated)
+        if subject.faults is not None:
+            outcome.faults[node.name] = subject.faults
+        prover.prove(
+            one,
+            one.exported,
+            subject.fresh,
+            subject.program,
+            subject.faults,
+            recorded=not subject.generated,
+        )
     outcome.found += prover.noticed
     outcome.prover = prover
+
+
+@dataclass
+class _Subject:
+    """A node that is to be proved, with what was drawn for it."""
+
+    made: Made
+    fresh: Fresh
+    program: Run | None
+    generated: bool
+    faults: Faults | None = None
+
+
+def _subject(
+    one: Made, rules: Policy, outcome: _Outcome, *, fresh_inputs: bool, faults: bool
+) -> _Subject:
+    node = one.node
+    generated = node.name in outcome.wiring.generated
+    module = None if generated else fresh.program_module(one)
+    program = None if module is None else fresh.runner_of(node, module)
+    random = _draws_random_numbers(node, outcome.found)
+    if generated:
+        drawn = fresh.pass_through(node, outcome.seed)
+    elif fresh_inputs:
+        drawn = fresh.draw(
+            node, program, outcome.seed, lambda drawn: rules.fit(one, drawn), random=random
+        )
+    else:
+        rules.fit(one, {})
+        drawn = Fresh(note="not tried: compile_graph(fresh_inputs=False)")
+    if random:
+        drawn.unstable = drawn.unstable or fresh.drawn_once(node)
+    if not generated:
+        drawn.wrong = _wrong_while_recording(node, outcome)
+        changed = drawn.finding(node)
+        if drawn.changed is not None and changed is not None:
+            drawn.wrong = drawn.wrong or _one_line(changed)
+    outcome.fresh[node.name] = drawn
+    subject = _Subject(one, drawn, program, generated)
+    if not generated:
+        frozen = drawn.finding(node)
+        outcome.found += [] if frozen is None else [frozen]
+        _weigh(subject, module, rules, outcome, faults=faults)
+    return subject
+
+
+def _weigh(
+    subject: _Subject, module: Any, rules: Policy, outcome: _Outcome, *, faults: bool
+) -> None:
+    """Tell what the samples of a node cannot show."""
+    one, node = subject.made, subject.made.node
+    values = evidence.values_of(node, subject.fresh)
+    told = policy.says_nothing(one, rules, values)
+    if subject.fresh.many is not None:
+        told += evidence.never_moves(node, module, values)
+    if faults and module is not None and subject.fresh.unstable is None:
+        subject.faults = adequacy.plant(node, module, subject.fresh, rules.of(one), outcome.seed)
+        initial = {
+            port: value
+            for (name, port), value in outcome.wiring.initial.items()
+            if name == node.name
+        }
+        if initial:
+            subject.faults = subject.faults or Faults()
+            adequacy.plant_in_states(node, initial, subject.faults)
+        low = None if subject.faults is None else subject.faults.finding(node)
+        told += [] if low is None else [low]
+    outcome.weighed += told
+    outcome.found += told
 
 
 def _wrong_while_recording(node: Node, outcome: _Outcome) -> str | None:
@@ -321,8 +399,12 @@ def _wrong_while_recording(node: Node, outcome: _Outcome) -> str | None:
             continue
         about = describe.nodes_of(found, names)
         if not about or node.name in about:
-            return f"{found.code} at {describe.short_place(found.location)}: {found.message}"
+            return _one_line(found)
     return None
+
+
+def _one_line(found: Diagnostic) -> str:
+    return f"{found.code} at {describe.short_place(found.location)}: {found.message}"
 
 
 def _draws_random_numbers(node: Node, found: list[Diagnostic]) -> bool:
@@ -374,6 +456,8 @@ def _write(outcome: _Outcome, work: Path, configs: GraphConfigs | None, log: Exp
                 None if outcome.prover is None else outcome.prover.policy.json(),
             )
             metadata["contract"] = describe.contract(outcome.made, configs)
+            found = {name: one.data() for name, one in outcome.faults.items()}
+            metadata |= {"adequacy": describe.as_json(found)} if found else {}
             _native.write_samples(samples, values, metadata)
     draft = describe.as_json(describe.draft(outcome.made, outcome.wiring, configs, samples))
     strangers = _native.strangers(recording.folder)
@@ -474,7 +558,7 @@ def _tell(outcome: _Outcome, log: ExportLog, *, strict: bool) -> None:
 
     The text of the proof has what tracing noticed, and the exception the errors.
     """
-    noticed = [*outcome.noticed, *outcome.explained()]
+    noticed = [*outcome.noticed, *outcome.weighed, *outcome.explained()]
     for found in outcome.found:
         in_proof = outcome.proof is not None and found in noticed
         log.finding(found, told=in_proof or (strict and found.severity == "error"))

@@ -16,12 +16,11 @@ import torch
 from veracity.errors import Diagnostic
 from veracity.export.backends.contract import Ports
 from veracity.export.backends.placement import cpu_by_default, on_cpu
+from veracity.export.bounds import Bound, differs
 from veracity.export.fresh import (
-    Bound,
     Run,
     Tensors,
     device_of,
-    differs,
     program_module,
     program_runner,
     runner_of,

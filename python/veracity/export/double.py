@@ -1,7 +1,8 @@
 """Runs a recorded program in double precision: the yardstick for rounding.
 
 Constants, inputs and every dtype that the program asks for are widened. What cannot be widened, a
-foreign operation or a view of bits, raises whatever torch raises.
+foreign operation or a view of bits, raises whatever torch raises. With noise of the size of a
+rounding error on every value, two such runs show what another order of operations may change.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import fx
 
 from veracity.export import graph
 from veracity.export.models import program_of
-from veracity.tracing.nodes import Node
+from veracity.tracing.nodes import Node, Sample
 
 Tensors = dict[str, torch.Tensor]
 #: Called with each step of a program: its name, arguments and result.
@@ -25,29 +26,98 @@ _NARROW = frozenset({torch.float16, torch.bfloat16, torch.float32})
 _CASTS = frozenset({"float", "half", "bfloat16"})
 
 
+#: Runs with noise for each sample.
+NOISY_RUNS = 2
+#: Room that is left above the largest rounding error that was seen.
+ROOM = 8.0
+
+
 def run_in_double(node: Node, inputs: Tensors, observe: Observe | None = None) -> Tensors:
     """Return the outputs of a node's recorded program, computed in float64.
 
     Integers and truth values stay what they are. Raises when the program cannot be widened.
     """
-    names = [port.name for port in node.outputs]
-    module = graph.build(program_of(node), names)
-    given = [_wide(inputs[use.port]) for use in node.slice.inputs]
-    with torch.no_grad():
-        found = _InDouble(module, observe).run(*given)
-    found = (found,) if isinstance(found, torch.Tensor) else found
-    return dict(zip(names, found, strict=True))
+    return _Widened(node).run(inputs, observe)
+
+
+def rounding(node: Node, samples: list[Sample], names: list[str]) -> Tensors:
+    """Return what rounding may move each element of these outputs by, in float64.
+
+    That is the largest distance between what was recorded and the program in float64, and between
+    that and runs in which every value is off by about a rounding error; with room above it. Raises
+    when the program cannot be widened.
+    """
+    program = _Widened(node)
+    source = torch.Generator().manual_seed(0)
+    found: Tensors = {}
+    for sample in samples:
+        exact = program.run(sample.inputs)
+        noise = _Noise(_eps(sample, names), source)
+        noisy = [program.run(sample.inputs, noise=noise) for _ in range(NOISY_RUNS)]
+        others = [sample.outputs, *noisy]
+        for name in names:
+            for other in others:
+                if name in other:
+                    error = _finite((other[name].double() - exact[name]).abs().cpu())
+                    found[name] = torch.maximum(found.get(name, error), error)
+    return {name: ROOM * error for name, error in found.items()}
+
+
+def _eps(sample: Sample, names: list[str]) -> float:
+    return max(float(torch.finfo(sample.outputs[name].dtype).eps) for name in names)
+
+
+def _finite(error: torch.Tensor) -> torch.Tensor:
+    return torch.where(error.isfinite(), error, torch.zeros_like(error))
+
+
+class _Noise:
+    """Moves values by about a rounding error."""
+
+    def __init__(self, eps: float, source: torch.Generator) -> None:
+        self._eps, self._source = eps, source
+
+    def __call__(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.dtype != torch.float64:
+            return value
+        drawn = torch.rand(value.shape, generator=self._source, dtype=torch.float64)
+        return value * (1 + self._eps * (2 * drawn - 1).to(value.device))
+
+
+class _Widened:
+    """The program of a node, put together once."""
+
+    def __init__(self, node: Node) -> None:
+        self._names = [port.name for port in node.outputs]
+        self._ports = [use.port for use in node.slice.inputs]
+        self._module = graph.build(program_of(node), self._names)
+
+    def run(
+        self, inputs: Tensors, observe: Observe | None = None, noise: _Noise | None = None
+    ) -> Tensors:
+        given = [_wide(inputs[name]) for name in self._ports]
+        if noise is not None:
+            given = [noise(value) for value in given]
+        with torch.no_grad():
+            found = _InDouble(self._module, observe, noise).run(*given)
+        found = (found,) if isinstance(found, torch.Tensor) else found
+        return dict(zip(self._names, found, strict=True))
 
 
 class _InDouble(fx.Interpreter):
     """Runs a graph with every narrow float widened."""
 
-    def __init__(self, module: fx.GraphModule, observe: Observe | None) -> None:
+    def __init__(
+        self, module: fx.GraphModule, observe: Observe | None, noise: _Noise | None = None
+    ) -> None:
         super().__init__(module)
-        self._observe = observe
+        self._observe, self._noise = observe, noise
+        # What is written in place must stay the tensor that others look at.
+        self._between = None if graph.writes(module) else noise
 
     def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
-        return _wide(super().get_attr(target, args, kwargs))
+        value = _wide(super().get_attr(target, args, kwargs))
+        return value if self._noise is None else self._noise(value)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         args, kwargs = _widened(args), _widened(kwargs)
@@ -63,7 +133,7 @@ class _InDouble(fx.Interpreter):
     def _seen(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
         if self._observe is not None:
             self._observe(name, args, kwargs, result)
-        return result
+        return result if self._between is None else self._between(result)
 
 
 def name_of(target: Any) -> str:

@@ -1,10 +1,12 @@
 """Fresh inputs: values that nobody recorded, with what the node computes on them.
 
 Recorded samples cannot tell a value that froze while recording from one that never changes, nor an
-operation that the exporter lost from one that did nothing on the samples. Fresh inputs can. Some
-lie in the recorded range, the others in one three times as wide. The reference is the node's own
-Python code where it can be run again, else the recorded program. Where the two disagree, the
-recording froze something; the code is right, and the model is held against it.
+operation that the exporter lost from one that did nothing on the samples. Fresh inputs can. A few
+are kept as samples: some lie in the recorded range, the others in one three times as wide. Many
+more (`draws`) are tried while exporting and only counted, unless one of them finds something. The
+reference is the node's own Python code where it can be run again, else the recorded program.
+Where the two disagree, the recording froze something: the code is right, and the model is held
+against it.
 
 A draw counts only if its answer can be told from rounding: one whose reference is not finite where
 the recorded outputs were, or moves when the inputs move by a few units in the last place, is
@@ -15,9 +17,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,13 +28,17 @@ from torch import fx
 
 from veracity._generators import generators_kept
 from veracity.errors import Diagnostic, VeracityError
-from veracity.export import graph
+from veracity.export import draws, graph
+from veracity.export.batched import Many, run_at_once, run_each
+from veracity.export.bounds import Bound, differs, is_near, near_rows
 from veracity.export.double import run_in_double
 from veracity.export.models import Made, program_of
 from veracity.tracing.nodes import Node, Port, Sample
 
 Tensors = dict[str, torch.Tensor]
 Run = Callable[[Tensors], Tensors]
+#: Says what counts as equal for outputs, given stacks of their values on fresh inputs.
+Judge = Callable[[Tensors], dict[str, Bound]]
 
 #: Draws in the recorded range.
 INSIDE = 1
@@ -47,18 +54,21 @@ REDRAWS = 3
 MAX_BYTES = 16 << 20
 #: Nodes with more constants take long to run: they get one draw of each kind.
 MAX_CONSTANT_BYTES = 256 << 20
+#: Draws that are tried beside those that are kept, for a small node.
+MANY = 200
+#: How much memory they may take, and how long their program may run, in seconds.
+MANY_BYTES, MANY_SECONDS = 8 << 20, 0.5
+#: How many of them the code is run on: twice each kind.
+MANY_BY_CODE = 2 * len(draws.KINDS)
+#: Programs with values of 16 bits are run in float64 for each draw.
+MANY_HALVES = 2 * len(draws.KINDS)
+#: Factors of the ranges of further draws, for outputs that the others do not move.
+FAR = (10.0, 1000.0)
 #: How far inputs are moved to see whether an answer can be told from rounding.
 NUDGE = 1e-6
 
 
 _CHANGING = "the code run again on the same inputs gives other values"
-
-
-class Bound(NamedTuple):
-    """What counts as equal for one output."""
-
-    atol: float
-    rtol: float
 
 
 @dataclass
@@ -67,12 +77,15 @@ class Fresh:
 
     Attributes:
         samples: Inputs with reference outputs.
+        changed: Output that the code gives other values of than it gave while recording, if any.
         frozen: Output of the first draw on which code and recorded program disagree, if any.
         note: Why there are none, or fewer, or none from the code.
         unstable: How the code disagrees with itself, if it does: then nothing is held against the
             model, and nothing is proved either.
         wrong: What tracing found that the export cannot do, if it did: the samples that were kept
             may agree all the same.
+        further: Draws more inputs, from far outside of the recorded range.
+        many: Further inputs, with what the recorded program gives: tried, and not kept.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -80,9 +93,25 @@ class Fresh:
     note: str | None = None
     unstable: str | None = None
     wrong: str | None = None
+    many: Many | None = None
+    changed: str | None = None
+    further: Callable[[], Iterator[Many]] | None = None
 
     def finding(self, node: Node) -> Diagnostic | None:
         """Return the finding for what froze."""
+        if self.changed is not None:
+            return Diagnostic(
+                "VER1005",
+                "error",
+                f"the code of `{node.name}`, run again on recorded inputs, gives another "
+                f"`{self.changed}` than what was recorded",
+                node.location,
+                (
+                    "something that it reads has changed since: make it an input or a state of the "
+                    "node; switch running it again off with `compile_graph(fresh_inputs=False)`",
+                ),
+                node.name,
+            )
         if self.frozen is None:
             return None
         return Diagnostic(
@@ -107,9 +136,8 @@ def draw(
     node: Node,
     program: Run | None,
     seed: int,
-    bounds: dict[str, Bound],
+    judge: Judge,
     *,
-    exact: bool,
     random: bool,
 ) -> Fresh:
     """Return fresh inputs for a node.
@@ -118,9 +146,7 @@ def draw(
         node: The node; its samples say which range is meant.
         program: Its recorded program, where that can be run.
         seed: Seed of the bundle.
-        bounds: What counts as equal, by output.
-        exact: Whether `bounds` follow the rounding of the dtype, so that inputs may only be moved
-            by that much.
+        judge: Says what counts as equal, by output, when it has seen fresh outputs.
         random: Whether the node draws random numbers.
     """
     if not node.samples:
@@ -131,7 +157,7 @@ def draw(
         return Fresh(note=f"not tried: inputs and outputs take more than {MAX_BYTES >> 20} MB")
     if program is None:
         return Fresh(note="not tried: the recorded program cannot be run")
-    return _Drawing(node, seed, bounds, exact, program).draw()
+    return _Drawing(node, seed, judge, program).draw()
 
 
 def pass_through(node: Node, seed: int) -> Fresh:
@@ -177,17 +203,18 @@ def runner_of(node: Node, module: fx.GraphModule) -> Run:
 class _Drawing:
     """Draws for one node."""
 
-    def __init__(
-        self, node: Node, seed: int, bounds: dict[str, Bound], exact: bool, program: Run
-    ) -> None:
-        self._node, self._seed, self._bounds, self._exact = node, seed, bounds, exact
-        self._program = program
+    def __init__(self, node: Node, seed: int, judge: Judge, program: Run) -> None:
+        self._node, self._seed, self._program = node, seed, program
         self._finite = [port.name for port in node.outputs if _all_finite(node, port)]
         self._drawn: dict[int, list[Tensors]] = {}
-        self._nudges = self._make_nudges()
         self._notes: list[str] = []
         self._frozen: str | None = None
         self._unstable: str | None = None
+        self._changed: str | None = None
+        many = self._many()
+        self._bounds = judge({} if many is None else many.outputs)
+        self._nudges = self._make_nudges()
+        self._all = many
 
     def draw(self) -> Fresh:
         code = self._code()
@@ -198,12 +225,155 @@ class _Drawing:
             sample = self._one(index, code)
             if sample is not None:
                 samples.append(sample)
+        kept = len(samples)
+        many = None if self._all is None else self._telling(self._all)
+        if many is not None and code is not None:
+            many = self._held_against(many, code, samples)
         if code is not None and not self._still_repeats(code):
             self._note("not tried: the code keeps state of its own, which changes what it computes")
             return Fresh(note=self._text(), unstable=_CHANGING)
-        if len(samples) < wanted:
-            self._note(f"{len(samples)} of {wanted} tried: the others tell nothing")
-        return Fresh(samples, self._frozen, self._text(), self._unstable)
+        if kept < wanted:
+            self._note(f"{kept} of {wanted} tried: the others tell nothing")
+        return Fresh(
+            samples,
+            self._frozen,
+            self._text(),
+            self._unstable,
+            many=many,
+            changed=self._changed,
+            further=lambda: self._further(code),
+        )
+
+    def _further(self, code: Run | None) -> Iterator[Many]:
+        """Draw from far outside, for those who look for something that the other draws miss."""
+        if self._all is None:
+            return
+        count = 2 * len(draws.KINDS)
+        for reach in FAR:
+            far = draws.many(self._node, self._seed, count, self._accepts, reach)
+            found = self._answered(far)
+            many = None if found is None else self._telling(found)
+            if many is not None and code is not None:
+                many = self._held_against(many, code, [])
+            if many is not None:
+                yield many
+
+    # Many draws, which the recorded program answers
+
+    def _many(self) -> Many | None:
+        """Return draws of every kind with what the program gives; `None` where it takes long."""
+        if _constant_bytes(self._node) > MAX_CONSTANT_BYTES or not self._node.inputs:
+            return None
+        try:
+            self._program(self._node.samples[0].inputs)  # kernels are chosen in the first run
+            begin = time.thread_time()
+            self._program(self._node.samples[0].inputs)
+            seconds = time.thread_time() - begin
+        except Exception:  # any: the samples were made by the code, not by the program
+            return None
+        count = self._count(seconds)
+        if count == 0:
+            return None
+        found = self._answered(draws.many(self._node, self._seed, count, self._accepts))
+        still = [] if found is None else self._still(found)
+        for reach in FAR if still else ():
+            few = len(draws.KINDS)
+            far = draws.many(self._node, self._seed, min(few, count), self._accepts, reach)
+            more = self._answered(far)
+            if found is not None and more is not None:
+                found = Many.joined([found, more])
+        return found
+
+    def _count(self, seconds: float) -> int:
+        """Return how many draws are tried; powers of two, so that it is the same on every run."""
+        fitting = [MANY, MANY_BYTES // max(bytes_of(self._node.samples[0]), 1)]
+        if seconds * MANY > MANY_SECONDS:
+            fitting.append(1 << int(math.log2(max(MANY_SECONDS / seconds, 1))))
+        if _has_halves(self._node):
+            fitting.append(MANY_HALVES)
+        fewest = min(fitting)
+        return 0 if fewest < len(draws.KINDS) // 2 else fewest
+
+    def _accepts(self, port: str, value: int) -> bool:
+        inputs = dict(self._node.samples[0].inputs)
+        inputs[port] = torch.full_like(inputs[port], value)
+        try:
+            self._program(inputs)
+        except Exception:  # any: it is asked whether there is one
+            return False
+        return True
+
+    def _call(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
+        names = [port.name for port in self._node.inputs]
+        found = self._program(dict(zip(names, values, strict=True)))
+        return [found[port.name] for port in self._node.outputs]
+
+    def _answered(self, inputs: Tensors) -> Many | None:
+        stacks = [inputs[port.name] for port in self._node.inputs]
+        names = [port.name for port in self._node.outputs]
+        results = run_at_once(self._call, stacks)
+        if results is not None:
+            return Many(inputs, dict(zip(names, results, strict=True)))
+        results, rows = run_each(self._call, stacks, MANY_SECONDS)
+        if not rows:
+            return None
+        return Many(
+            {name: value[rows] for name, value in inputs.items()},
+            dict(zip(names, results, strict=True)),
+        )
+
+    def _still(self, many: Many) -> list[str]:
+        """Return the outputs that no draw moves."""
+        return [
+            name
+            for name, value in many.outputs.items()
+            if name not in self._node.static_outputs and bool((value == value[:1]).all())
+        ]
+
+    def _telling(self, many: Many) -> Many | None:
+        """Return the draws whose answer can be told from rounding."""
+        if any(not _fits_many(port, many.outputs[port.name]) for port in self._node.outputs):
+            return None
+        moved = self._answered(self._nudged(many.inputs))
+        if moved is None or len(moved) != len(many):
+            return None
+        kept = torch.ones(len(many), dtype=torch.bool)
+        for port in self._node.outputs:
+            want, name = many.outputs[port.name], port.name
+            kept &= near_rows(want, moved.outputs[name], self._bounds[name], 0.25).cpu()
+            if name in self._finite and want.is_floating_point():
+                kept &= want.isfinite().reshape(len(many), -1).all(1).cpu()
+        found = many.rows(kept)
+        if _has_halves(self._node):
+            rows = [row for row in range(len(found)) if not self._rounds(*found.row(row))]
+            found = found.rows(rows)
+        return found if len(found) else None
+
+    def _held_against(self, many: Many, code: Run, samples: list[Sample]) -> Many | None:
+        """Run the code on some of the draws; return those that it takes.
+
+        One on which it disagrees with the program becomes a sample.
+        """
+        taken: list[int] = []
+        end = time.thread_time() + MANY_SECONDS
+        rows = range(0, len(many), max(1, len(many) // MANY_BY_CODE))
+        refused = False
+        for row in rows:
+            if time.thread_time() > end:
+                break
+            inputs, outputs = many.row(row)
+            try:
+                found = code(inputs)
+                differing = self._first_difference(outputs, found, 1)
+                if differing is None:
+                    taken.append(row)
+                elif self._frozen is None:
+                    sample = self._tried(inputs, code)
+                    samples.extend([] if sample is None else [sample])
+            except Exception as error:  # any: what the code refuses is no input of it
+                refused = True
+                self._note(f"some values are refused: {_brief(error)}")
+        return many.rows(taken) if refused or self._frozen else many
 
     def _code(self) -> Run | None:
         """Return the node's code, if it still computes what was recorded."""
@@ -220,8 +390,11 @@ class _Drawing:
         try:
             if self._repeats(run):
                 return run
-            self._note("its code was not run again: alone it does not give the recorded values")
-            if not self._agrees_with_itself(run):
+            if self._agrees_with_itself(run):
+                self._note("its code was run again and gives other values than were recorded")
+                self._changed = self._first_change(run)
+            else:
+                self._note("its code was not run again: alone it does not give the recorded values")
                 self._unstable = _CHANGING
         except Exception as error:  # any: it is the user's code
             self._note(f"its code was not run again: {_brief(error)}")
@@ -237,6 +410,15 @@ class _Drawing:
                 if got is None or want is None or differs(want, got, self._bounds[port.name], 1):
                     return False
         return True
+
+    def _first_change(self, code: Run) -> str | None:
+        """Return the output that the code gives other values of, if it has it at all."""
+        for sample in (self._node.samples[0], self._node.samples[-1]):
+            found = code(sample.inputs)
+            for name, want in sample.outputs.items():
+                if name in found and differs(want, found[name], self._bounds[name], 1):
+                    return name
+        return None
 
     def _agrees_with_itself(self, code: Run) -> bool:
         """Say whether two runs on the first sample agree, whatever torch would draw in them."""
@@ -289,14 +471,16 @@ class _Drawing:
         moved = reference(self._nudged(inputs))
         for port in self._node.outputs:
             name, bound = port.name, self._bounds[port.name]
-            if _is_near(outputs[name], moved[name], bound, 0.25):
+            if is_near(outputs[name], moved[name], bound, 0.25):
                 continue  # and finite
             if name in self._finite and not bool(torch.isfinite(outputs[name]).all()):
                 return True
             if differs(outputs[name], moved[name], bound, 0.25):
                 return True
-        if not _has_halves(self._node):
-            return False
+        return _has_halves(self._node) and self._rounds(inputs, recorded)
+
+    def _rounds(self, inputs: Tensors, recorded: Tensors) -> bool:
+        """Say whether values of 16 bits are what they are by rounding."""
         # A unit in the last place of these is as large as usual tolerances: no input can be moved.
         try:
             wide = run_in_double(self._node, inputs)
@@ -330,9 +514,12 @@ class _Drawing:
         return nudges
 
     def _step(self, dtype: torch.dtype) -> float:
+        """Return how far inputs are moved: less where tolerances are finer than usual."""
         if dtype in (torch.float16, torch.bfloat16):
             return 0.0
-        return float(torch.finfo(dtype).eps) if self._exact else NUDGE
+        eps = float(torch.finfo(dtype).eps)
+        finest = min((bound.finest() for bound in self._bounds.values()), default=NUDGE)
+        return max(eps, min(NUDGE, finest / 100))
 
     def _note(self, text: str) -> None:
         if text not in self._notes:
@@ -344,9 +531,7 @@ class _Drawing:
 
 def _draws(node: Node, seed: int, attempt: int, count: int = DRAWS) -> list[Tensors]:
     """Return the draws of one attempt: first those in the recorded range, then the wider ones."""
-    label = f"{seed}/{node.name}/{attempt}".encode()
-    number = int.from_bytes(hashlib.sha256(label).digest(), "big")
-    source = np.random.Generator(np.random.PCG64(number))
+    source = draws.source_of(seed, node.name, attempt)
     drawn = {
         port.name: _drawn([sample.inputs[port.name] for sample in node.samples], source, count)
         for port in node.inputs
@@ -414,35 +599,13 @@ def _all_finite(node: Node, port: Port) -> bool:
     return all(bool(torch.isfinite(value).all()) for value in values)
 
 
+def _fits_many(port: Port, values: torch.Tensor) -> bool:
+    return len(values) > 0 and _fits(port, values[0])
+
+
 def _fits(port: Port, value: torch.Tensor) -> bool:
     dtype = str(value.dtype).removeprefix("torch.")
     return tuple(value.shape) == port.shape and dtype == port.dtype
-
-
-def differs(want: torch.Tensor, got: torch.Tensor, bound: Bound, share: float) -> bool:
-    """Say whether two values are further apart than this share of what counts as equal."""
-    if want.shape != got.shape or want.dtype != got.dtype:
-        return True
-    got = got.to(want.device)
-    if not want.is_floating_point():
-        return not torch.equal(want, got)
-    if _is_near(want, got, bound, share):
-        return False
-    return not torch.allclose(
-        got.double(),
-        want.double(),
-        rtol=share * bound.rtol,
-        atol=share * bound.atol,
-        equal_nan=True,
-    )
-
-
-def _is_near(want: torch.Tensor, got: torch.Tensor, bound: Bound, share: float) -> bool:
-    """Say whether all of two floats are near each other, and finite. Quick; `differs` is exact."""
-    if not want.is_floating_point() or want.shape != got.shape or want.device != got.device:
-        return False
-    limit = share * bound.rtol * want.abs() + share * bound.atol
-    return bool(((got - want).abs() <= limit).all())
 
 
 def _has_halves(node: Node) -> bool:

@@ -20,6 +20,7 @@ import torch
 from veracity import _native
 from veracity.errors import Diagnostic, VeracityError
 from veracity.export import devices
+from veracity.export.adequacy import Faults
 from veracity.export.describe import as_json
 from veracity.export.fresh import Fresh, Run, bytes_of, device_of
 from veracity.export.loading import Run as ModelRun
@@ -27,6 +28,7 @@ from veracity.export.loading import elsewhere, engine_of, load
 from veracity.export.log import ExportLog
 from veracity.export.models import Exported, Made
 from veracity.export.policy import Policy
+from veracity.export.trial import Trial
 from veracity.tracing.nodes import Node, Sample
 
 FROZEN_HINT = (
@@ -75,7 +77,14 @@ class Prover:
         self._refuse(made.node, "VER1107", "the node has no model", disproved=False)
 
     def prove(
-        self, made: Made, exported: Exported, fresh: Fresh, program: Run | None, *, recorded: bool
+        self,
+        made: Made,
+        exported: Exported,
+        fresh: Fresh,
+        program: Run | None,
+        faults: Faults | None = None,
+        *,
+        recorded: bool,
     ) -> None:
         """Run samples of a node through its model.
 
@@ -84,6 +93,7 @@ class Prover:
             exported: Its model.
             fresh: Its fresh inputs.
             program: Its recorded program, where that can be run.
+            faults: What became of faults that were planted into it.
             recorded: Whether its recorded samples are to be run, too.
         """
         node = made.node
@@ -94,6 +104,8 @@ class Prover:
         notes = [fresh.note, None if twice else "run once: its samples are large"]
         if any(notes):
             self.builder.fresh_note(node.name, "; ".join(filter(None, notes)))
+        if faults is not None:
+            self.builder.adequacy(node.name, as_json(faults.data()))
         if fresh.unstable is not None:
             self.builder.unrepeatable(node.name, fresh.unstable)
         if fresh.wrong is not None:
@@ -115,6 +127,8 @@ class Prover:
                 self._explain(model, samples)
             if first is not None and twice:
                 self._control(made, first, lambda: model.run(samples[0].sample))
+            if first is not None and fresh.many is not None and program is not None:
+                self._try_many(model, fresh, program)
         finally:
             self._note_session(model)
 
@@ -140,6 +154,18 @@ class Prover:
                 return None
             first = first or [_native.fingerprint(result) for result in results if twice]
         return first
+
+    def _try_many(self, model: _Model, fresh: Fresh, program: Run) -> None:
+        """Run draws that are only counted; one that is wrong becomes a sample."""
+        assert fresh.many is not None
+        trial = Trial(model.made, model.run, fresh.many, program, self._policy.of(model.made))
+        wrong = trial.run(at_once=model.is_ours_in_torch())
+        self.builder.tried(model.made.node.name, trial.agreed)
+        self.noticed += trial.told
+        for sample in wrong:
+            number = len(fresh.samples)
+            fresh.samples.append(sample)
+            self._run_all(model, [_Labelled(sample, True, number)], False)
 
     def _compare(self, made: Made, one: _Labelled, results: list[torch.Tensor]) -> bool:
         node, names = made.node, made.output_names()
@@ -269,6 +295,10 @@ class _Model:
                 one.backend, one.path, device, one.input_names, one.output_names, keep=ours
             )
         return self._runs[device]([sample.inputs[port.name] for port in self.made.inputs])
+
+    def is_ours_in_torch(self) -> bool:
+        """Say whether torch may run many samples at once."""
+        return self.made.node.export_with is not None and self.exported.backend in ("jit", "pt2")
 
     def devices(self) -> list[torch.device]:
         return list(self._runs)

@@ -236,6 +236,10 @@ codes! {
     1122 PROOF_CONDITIONAL "the proof rests on assumptions that nobody has settled";
     1123 RECORDED_OTHERWISE "ports or settings of the bundle are not those that were recorded";
     1124 OUTPUTS_MISSING "the bundle has no outputs";
+    1126 TOLERANCE_SAYS_NOTHING "a tolerance would accept an output that is wrong";
+    1127 OUTPUT_NEVER_MOVES "an output is the same on every sample";
+    1128 CORNER_DIFFERS "an engine gives another answer on a corner of the inputs";
+    1129 SAMPLES_FIND_LITTLE "the samples of a node miss many planted faults";
 
     1201 REPRO_FOLDER_TAKEN "the folder for a repro holds something else";
     1202 REPRO_UNREADABLE "a folder is not a repro that this version can read";

@@ -3,6 +3,7 @@
 //! These types hold no behaviour beyond small accessors: they are what `--format json` prints, what
 //! Python receives and what reports are made from, so a file from last year must still be readable.
 
+mod adequacy;
 mod audit;
 mod comparison;
 mod difference;
@@ -21,6 +22,7 @@ mod rewrites;
 mod rows;
 mod timing;
 
+pub use adequacy::{Adequacy, PlantedFault};
 pub use audit::{AuditReport, Explanation, MappedValue, PassCount, TouchedNodes};
 pub use comparison::{Comparison, ComparisonRow, Coverage, Verdict};
 pub use difference::{
@@ -42,7 +44,7 @@ pub use pipeline::{Pipeline, PipelineEdge, PipelineNode, PipelinePort, PortName}
 pub use proof::{
     Basis, Divergence, Environment, InputCoverage, ModelSubject, NodeProof, Origin,
     PROOF_SCHEMA_VERSION, PortProof, Proof, Reference, Role, RolloutPort, RolloutProof,
-    SampleProof, SessionRecord, Subject, TolerancePolicy,
+    SampleProof, SessionRecord, Subject, TolerancePart, TolerancePolicy,
 };
 pub use repro::{REPRO_SCHEMA_VERSION, ReproRecord, ReproRun};
 pub use rewrite_checks::{

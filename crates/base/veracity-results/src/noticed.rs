@@ -75,6 +75,8 @@ mod tests {
             samples,
             passes,
             fresh: 0,
+            tried: 0,
+            adequacy: None,
             ports: Vec::new(),
             reasons: vec![Diagnostic::error(codes::RECORDED_WRONG, reason)],
             assumptions: Vec::new(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use veracity_diag::Diagnostic;
 
-use crate::{Coverage, ErrorOverTime, Measurement, Pipeline, Tolerance, Verdict};
+use crate::{Adequacy, Coverage, ErrorOverTime, Measurement, Pipeline, Tolerance, Verdict};
 
 /// Version of the JSON of a [`Proof`]. The major part changes when old readers break.
 pub const PROOF_SCHEMA_VERSION: &str = "1.1";
@@ -153,6 +153,9 @@ pub enum Basis {
     Given,
     /// Derived for each port from dtype, reduction length and a run in float64.
     Auto,
+    /// The defaults, finer for ports whose values are so small, or change so little, that the
+    /// defaults would say nothing about them.
+    Scaled,
 }
 
 /// What counts as equal. Integers and bools always have to be equal.
@@ -167,15 +170,41 @@ pub struct TolerancePolicy {
     /// For single ports, by `node/port`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ports: BTreeMap<String, Tolerance>,
+    /// For runs of elements of single ports, by `node/port`, where elements of one tensor differ by
+    /// orders of magnitude. The runs are in row-major order and begin anew when they end before the
+    /// tensor does. The entry of the port in `ports` is the widest of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, Vec<TolerancePart>>,
     /// Whether NaN equals NaN. Equal infinities in the same places always pass.
     #[serde(default)]
     pub equal_nan: bool,
 }
 
+/// The tolerance of some elements that lie side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TolerancePart {
+    /// How many elements it is for.
+    pub elements: usize,
+    /// What counts as equal there.
+    pub tolerance: Tolerance,
+}
+
 impl TolerancePolicy {
     /// One tolerance for every port.
     pub fn new(default: Tolerance) -> Self {
-        Self { basis: Basis::Given, default, ports: BTreeMap::new(), equal_nan: false }
+        Self {
+            basis: Basis::Given,
+            default,
+            ports: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            equal_nan: false,
+        }
+    }
+
+    /// The tolerances of runs of elements of a port, where it has some.
+    pub fn parts_of(&self, port: &str) -> &[TolerancePart] {
+        self.parts.get(port).map_or(&[], Vec::as_slice)
     }
 
     /// The tolerance of a port of floats.
@@ -199,6 +228,12 @@ pub struct NodeProof {
     pub passes: Option<usize>,
     /// Fresh inputs that were tried.
     pub fresh: usize,
+    /// Further fresh inputs that were tried while exporting and not kept: all of them agreed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tried: usize,
+    /// How many planted faults its samples find; absent when nobody planted any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adequacy: Option<Adequacy>,
     /// Its outputs, in the order of the model.
     pub ports: Vec<PortProof>,
     /// What concerns the node as a whole: why it was not run, how many outputs it has.
@@ -211,6 +246,11 @@ pub struct NodeProof {
     /// Why there are no fresh inputs, or fewer than were wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_note: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// One output of a node.

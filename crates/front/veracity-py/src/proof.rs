@@ -140,6 +140,17 @@ impl ProofBuilder {
         self.builder.passes(node, seen);
     }
 
+    /// Says how many further fresh inputs agreed, of which nothing is kept.
+    fn tried(&mut self, node: &str, count: usize) {
+        self.builder.tried(node, count);
+    }
+
+    /// Says how many planted faults the samples of a node find, as JSON.
+    fn adequacy(&mut self, py: Python<'_>, node: &str, adequacy_json: &str) -> PyResult<()> {
+        self.builder.adequacy(node, from_json(adequacy_json).or_raise(py)?);
+        Ok(())
+    }
+
     /// Writes a bundle from a draft in JSON: runs it over time before anybody else can see it, sums
     /// up, and puts the proof into it. The builder is empty afterwards.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]

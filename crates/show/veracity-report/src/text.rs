@@ -13,7 +13,9 @@ mod summary;
 mod ticks;
 
 use veracity_diag::codes;
-use veracity_results::{NodeProof, Origin, Part, Proof, ProofRow, RolloutProof, Verdict};
+use veracity_results::{
+    NodeProof, Origin, Part, PlantedFault, Proof, ProofRow, RolloutProof, Verdict,
+};
 
 use crate::plain::{count, number};
 pub(crate) use noticed::line_of;
@@ -105,16 +107,31 @@ fn write_proved_nodes(proof: &Proof, options: &TextOptions, page: &mut Page<'_>)
         let samples = node.ports.iter().flat_map(|port| &port.samples);
         let measured = samples.filter_map(|sample| sample.measurement.as_ref());
         let error = measured.map(|measured| measured.max_abs).fold(0.0, f64::max);
-        let fresh = match node.fresh {
+        let fresh = match node.fresh + node.tried {
             0 => String::new(),
             fresh => format!(", {}", count(fresh, "fresh input")),
         };
         let conditional = if node.verdict == Verdict::Conditional { "conditional, " } else { "" };
-        let samples = samples_of(node);
-        let rest = format!("{conditional}{samples}{fresh}, largest error {}", number(error));
+        let faults =
+            node.adequacy.as_ref().map_or_else(String::new, |one| format!(", {}", one.text()));
+        let (samples, error) = (samples_of(node), number(error));
+        let rest = format!("{conditional}{samples}{fresh}, largest error {error}{faults}");
         page.headed(&format!("{}:", node.node), Tone::Heading, &rest);
     }
     page.more(nodes.len(), options.most, "proved nodes");
+}
+
+/// The planted faults of a node that no sample finds, each with its reason.
+fn missed_faults(node: &NodeProof) -> Vec<String> {
+    let missed = node.adequacy.iter().flat_map(|adequacy| &adequacy.missed);
+    missed.map(|fault| format!("{}: {}", node.node, planted_fault(fault))).collect()
+}
+
+/// What was planted, where, and why no sample shows it.
+pub(crate) fn planted_fault(fault: &PlantedFault) -> String {
+    let PlantedFault { what, place, reason } = fault;
+    let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
+    format!("{what}{place}: {reason}")
 }
 
 /// How many samples a node was tried on, and of how many passes when there were more.
@@ -160,6 +177,11 @@ fn write_remarks(proof: &Proof, page: &mut Page<'_>) {
         page.item("fresh inputs", Tone::Heading, note);
     }
     page.more(notes.len(), MAX_REMARKS, "notes about fresh inputs");
+    let missed: Vec<String> = proof.nodes.iter().flat_map(missed_faults).collect();
+    for fault in missed.iter().take(MAX_REMARKS) {
+        page.item("planted fault", Tone::Heading, fault);
+    }
+    page.more(missed.len(), MAX_REMARKS, "planted faults that no sample finds");
     if proof.reference.origin == Origin::Runtime {
         let remark = "the recorded values are those of the bundle itself: this shows that runs \
                       repeat, and nothing about the Python code";

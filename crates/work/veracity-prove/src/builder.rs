@@ -5,7 +5,7 @@ use std::fmt;
 use veracity_compare::merge;
 use veracity_diag::{Diagnostic, Place, codes};
 use veracity_results::{
-    Coverage, Environment, NodeProof, PROOF_SCHEMA_VERSION, PortProof, Proof, Reference,
+    Adequacy, Coverage, Environment, NodeProof, PROOF_SCHEMA_VERSION, PortProof, Proof, Reference,
     RolloutProof, SampleProof, Subject, TolerancePolicy, Verdict,
 };
 use veracity_tensor::TensorView;
@@ -88,6 +88,8 @@ impl Builder {
             samples: 0,
             passes: None,
             fresh: 0,
+            tried: 0,
+            adequacy: None,
             ports: outputs.into_iter().map(port).collect(),
             reasons: Vec::new(),
             assumptions: Vec::new(),
@@ -111,7 +113,8 @@ impl Builder {
         let equal_nan = self.policy.equal_nan;
         let key = format!("{node}/{port}");
         let tolerance = tolerance_of(&self.policy, &key, reference.dtype());
-        let judged = judge_pair(reference, candidate, tolerance, equal_nan);
+        let parts = self.policy.parts_of(&key);
+        let judged = judge_pair(reference, candidate, tolerance, parts, equal_nan);
         let verdict = judged.verdict;
         let node_proof = self.node_mut(node);
         match label {
@@ -195,6 +198,22 @@ impl Builder {
     /// When the node was not declared.
     pub fn passes(&mut self, node: &str, seen: usize) {
         self.node_mut(node).passes = Some(seen);
+    }
+
+    /// Says how many further fresh inputs agreed, of which nothing is kept.
+    ///
+    /// # Panics
+    /// When the node was not declared.
+    pub fn tried(&mut self, node: &str, count: usize) {
+        self.node_mut(node).tried = count;
+    }
+
+    /// Says how many planted faults the samples of a node find.
+    ///
+    /// # Panics
+    /// When the node was not declared.
+    pub fn adequacy(&mut self, node: &str, adequacy: Adequacy) {
+        self.node_mut(node).adequacy = Some(adequacy);
     }
 
     /// Adds what tracing noticed.

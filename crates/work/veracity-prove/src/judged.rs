@@ -2,8 +2,10 @@
 
 use veracity_compare::{Judgement, MeasureOptions, find_permutation, judge, measure, reasons};
 use veracity_diag::Diagnostic;
-use veracity_results::{Measurement, Tolerance, TolerancePolicy, Verdict};
+use veracity_results::{Measurement, Tolerance, TolerancePart, TolerancePolicy, Verdict};
 use veracity_tensor::{DType, TensorView};
+
+use crate::parts::measure_parts;
 
 /// Largest tensor whose errors are spread out in a histogram even when it is right.
 const MAX_DETAILED_ELEMENTS: usize = 1 << 14;
@@ -28,6 +30,7 @@ pub(crate) fn judge_pair(
     reference: &TensorView<'_>,
     candidate: &TensorView<'_>,
     tolerance: Tolerance,
+    parts: &[TolerancePart],
     equal_nan: bool,
 ) -> Judged {
     let mut options = MeasureOptions::new(tolerance);
@@ -43,6 +46,9 @@ pub(crate) fn judge_pair(
         }
     };
     match judge(&measurement, tolerance, equal_nan) {
+        Judgement::Proved if !parts.is_empty() => {
+            judge_by_parts(reference, candidate, parts, measurement)
+        }
         Judgement::Proved => {
             Judged { verdict: Verdict::Proved, measurement: Some(measurement), reasons: Vec::new() }
         }
@@ -53,6 +59,25 @@ pub(crate) fn judge_pair(
             Judged { verdict: Verdict::NotComparable, measurement, reasons }
         }
     }
+}
+
+/// Judges elements by tolerances of their own, once they are within the widest of them.
+fn judge_by_parts(
+    reference: &TensorView<'_>,
+    candidate: &TensorView<'_>,
+    parts: &[TolerancePart],
+    mut measurement: Measurement,
+) -> Judged {
+    let found = measure_parts(reference, candidate, parts);
+    let (verdict, reasons) = match found {
+        Ok(None) => (Verdict::Proved, Vec::new()),
+        Ok(Some(outside)) => {
+            outside.write_into(&mut measurement);
+            (Verdict::Disproved, vec![outside.reason(measurement.elements)])
+        }
+        Err(refusal) => (Verdict::NotComparable, refusal.into_diagnostics()),
+    };
+    Judged { verdict, measurement: Some(measurement), reasons }
 }
 
 fn explain(

@@ -22,6 +22,7 @@ mod episode;
 mod fingerprint;
 mod judged;
 mod nodes;
+mod parts;
 mod record;
 mod rejudge;
 mod rollout;

@@ -44,6 +44,9 @@ pub fn prove_nodes(
         if let Some(seen) = samples.passes(&node.name) {
             builder.passes(&node.name, seen);
         }
+        if let Some(adequacy) = samples.adequacy(&node.name) {
+            builder.adequacy(&node.name, adequacy.clone());
+        }
         if let Some(why) = samples.unstable(&node.name) {
             builder.unrepeatable(&node.name, why);
         }

@@ -11,7 +11,7 @@ use veracity_diag::progress::Stage;
 use veracity_diag::{Diagnostic, Place, Result, codes};
 use veracity_results::{
     Basis, Divergence, ErrorOverTime, Measurement, Role, RolloutPort, RolloutProof, Tolerance,
-    TolerancePolicy, Verdict,
+    TolerancePart, TolerancePolicy, Verdict,
 };
 use veracity_runtime::{EngineProvider, InputId, RunOptions, Runner, Target, Watch};
 use veracity_spec::{Bundle, Direction, PortRef, PortSpec, Spec};
@@ -19,6 +19,7 @@ use veracity_tensor::{Shape, TensorView};
 
 use crate::episode::Episode;
 use crate::judged::tolerance_of;
+use crate::parts::measure_parts;
 use crate::samples::Samples;
 
 /// Bytes of outputs that are kept before they are compared: comparing many ticks at once costs
@@ -73,10 +74,28 @@ pub(crate) fn over_time(policy: &TolerancePolicy, one_step: Tolerance, ticks: us
     if policy.basis == Basis::Given {
         return one_step;
     }
+    let widest = (policy.basis == Basis::Scaled).then_some(policy.default);
     #[expect(clippy::cast_precision_loss, reason = "at most MAX_STRETCH")]
     let stretch = ticks.clamp(1, MAX_STRETCH) as f64;
-    let stretched = Tolerance::new(one_step.atol() * stretch, one_step.rtol() * stretch);
+    let (atol, rtol) = (one_step.atol() * stretch, one_step.rtol() * stretch);
+    // Tolerances that were made finer than the defaults become no wider than these.
+    let stretched = match widest {
+        Some(widest) => Tolerance::new(
+            atol.min(widest.atol().max(one_step.atol())),
+            rtol.min(widest.rtol().max(one_step.rtol())),
+        ),
+        None => Tolerance::new(atol, rtol),
+    };
     stretched.unwrap_or(one_step)
+}
+
+/// The tolerances of runs of elements of a port, over time.
+fn parts_over_time(policy: &TolerancePolicy, port: &str, ticks: usize) -> Vec<TolerancePart> {
+    let stretched = |part: &TolerancePart| TolerancePart {
+        tolerance: over_time(policy, part.tolerance, ticks),
+        ..*part
+    };
+    policy.parts_of(port).iter().map(stretched).collect()
 }
 
 /// One port that is compared at every tick.
@@ -87,6 +106,8 @@ struct Observed<'s> {
     role: Role,
     source: PortRef,
     tolerance: Tolerance,
+    /// The tolerances of runs of its elements, where it has some.
+    parts: Vec<TolerancePart>,
     watch: Watch,
     /// What the ticks of the running chunk gave.
     candidates: Vec<u8>,
@@ -292,6 +313,7 @@ fn observed<'s>(
                 let recorded = episode.value(&port, direction, ticks.start).is_some();
                 let watch = runner.watch(&port.node, &port.port, direction);
                 let (true, Some(watch)) = (recorded, watch) else { continue };
+                let parts = parts_over_time(policy, &source.to_string(), ticks.len());
                 let one_step = tolerance_of(policy, &source.to_string(), port_spec.dtype);
                 observed.push(Observed {
                     port,
@@ -300,6 +322,7 @@ fn observed<'s>(
                     role,
                     source,
                     tolerance: over_time(policy, one_step, ticks.len()),
+                    parts,
                     watch,
                     candidates: Vec::new(),
                     total: None,
@@ -382,7 +405,13 @@ impl Observed<'_> {
         let reference = TensorView::new(*dtype, &shape, &references[bytes.clone()])?;
         let candidate = TensorView::new(*dtype, &shape, &self.candidates[bytes])?;
         let options = MeasureOptions::new(self.tolerance).with_threads(1);
-        measure(&reference, &candidate, &options)
+        let mut measured = measure(&reference, &candidate, &options)?;
+        if !self.parts.is_empty() && measured.outside == 0 {
+            if let Some(outside) = measure_parts(&reference, &candidate, &self.parts)? {
+                outside.write_into(&mut measured);
+            }
+        }
+        Ok(measured)
     }
 
     /// The recorded values of a chunk, one after the other.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use veracity_diag::{Diagnostic, Place, Reporter, Result, codes};
-use veracity_results::{Origin, Reference, TolerancePolicy};
+use veracity_results::{Adequacy, Origin, Reference, TolerancePolicy};
 use veracity_spec::{Bundle, Direction, Node, PortSpec};
 use veracity_tensor::{Tensor, TensorView, file};
 
@@ -55,6 +55,7 @@ pub struct Samples {
     wrong: BTreeMap<String, String>,
     ticks: BTreeMap<String, Vec<usize>>,
     passes: BTreeMap<String, usize>,
+    adequacy: BTreeMap<String, Adequacy>,
     findings: Vec<Diagnostic>,
     policy: Option<TolerancePolicy>,
     contract: Option<serde_json::Value>,
@@ -122,6 +123,7 @@ impl Samples {
             wrong: json(text("wrong")),
             ticks: json(text("ticks")),
             passes: json(text("passes")),
+            adequacy: json(text("adequacy")),
             findings: json(text("findings")),
             policy: json(text("policy")),
             contract: json(text("contract")),
@@ -163,6 +165,11 @@ impl Samples {
     /// What was declared of ports and pipeline while recording, where the file says so.
     pub(crate) fn contract(&self) -> Option<&serde_json::Value> {
         self.contract.as_ref()
+    }
+
+    /// How many planted faults the samples of a node find, where somebody planted some.
+    pub fn adequacy(&self, node: &str) -> Option<&Adequacy> {
+        self.adequacy.get(node)
     }
 
     /// What tracing noticed.

@@ -25,6 +25,7 @@ from veracity.export.backends.contract import (
     quiet,
     quiet_descriptors,
 )
+from veracity.export.backends.onnx_corners import taken_apart
 from veracity.export.backends.onnx_tables import kept_tables
 from veracity.export.backends.placement import cpu_by_default, on_cpu
 from veracity.export.backends.pt2 import exported_program
@@ -154,7 +155,7 @@ def _free_name(name: str, taken: set[str]) -> str:
 def _translated(
     module: fx.GraphModule, ports: Ports, options: dict[str, Any], notes: list[str]
 ) -> Any:
-    program = exported_program(module, ports)
+    program = taken_apart(exported_program(module, ports))
     try:
         return _model_of(program, module, ports, options, notes)
     except VeracityError:

@@ -105,6 +105,22 @@ remedies! {
         "Every output of every node is fed to another node or back, so that whoever runs the bundle gets \
          nothing; or nothing was annotated as an output.",
         "Annotate what the pipeline gives as an output of a node.";
+    TOLERANCE_SAYS_NOTHING
+        "The tolerance that was given is as large as the values of the output: it would accept \
+         zeros in their place, or their mean.",
+        "Leave `rtol` and `atol` away, so that they follow the scale of each output, or give the \
+         output a finer one in `tolerances`.";
+    OUTPUT_NEVER_MOVES
+        "The output depends on the inputs, and has the same value on all recorded and fresh \
+         samples: what changes it was not tried.",
+        "Record a pass in which it changes.";
+    CORNER_DIFFERS
+        "The engine treats zeros of different signs, or values that tie, in another way than torch.",
+        "Keep such values away from the operation, or use another backend if they occur.";
+    SAMPLES_FIND_LITTLE
+        "Small faults were planted into copies of the program, and the samples of the node do not \
+         show one in ten of them or more: parts of the program do nothing on the samples.",
+        "The proof names the faults and their lines; record passes that use these parts.";
 
     REPRO_FOLDER_TAKEN
         "The folder holds something else than a repro, and would be overwritten.",

@@ -43,6 +43,11 @@ fn policy(proof: &Proof) -> String {
     let policy = &proof.policy;
     let mut text = match policy.basis {
         Basis::Given => tolerance(policy.default),
+        Basis::Scaled if policy.ports.is_empty() => tolerance(policy.default),
+        Basis::Scaled => {
+            let finer = count(policy.ports.len(), "port");
+            format!("{}, finer for the scale of {finer}", tolerance(policy.default))
+        }
         Basis::Auto => {
             format!("tolerances derived for each port, else {}", tolerance(policy.default))
         }

@@ -119,6 +119,8 @@ pub(crate) fn node(name: &str, ports: Vec<PortProof>) -> NodeProof {
         samples: 5,
         passes: None,
         fresh: 8,
+        tried: 0,
+        adequacy: None,
         ports,
         reasons: Vec::new(),
         assumptions: Vec::new(),

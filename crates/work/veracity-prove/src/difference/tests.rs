@@ -56,6 +56,8 @@ fn node(ports: Vec<PortProof>) -> NodeProof {
         samples: 1,
         passes: None,
         fresh: 0,
+        tried: 0,
+        adequacy: None,
         ports,
         reasons: Vec::new(),
         assumptions: Vec::new(),

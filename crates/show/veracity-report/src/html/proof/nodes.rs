@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use veracity_results::{NodeProof, PipelinePort, Proof, SampleProof, Verdict};
+use veracity_results::{Adequacy, NodeProof, PipelinePort, Proof, SampleProof, Verdict};
 
 use super::super::escape::escape;
 use super::super::facts::facts;
@@ -11,7 +11,7 @@ use super::super::words::{class, number};
 use super::noticed;
 use crate::drift::verdict;
 use crate::plain::count;
-use crate::text::samples_of;
+use crate::text::{planted_fault, samples_of};
 
 /// Samples of a port that are listed.
 const MOST_SAMPLES: usize = 100;
@@ -35,7 +35,7 @@ pub(super) fn nodes(proof: &Proof) -> String {
             class(node.verdict),
             verdict(node.verdict),
             samples_of(node),
-            count(node.fresh, "fresh input"),
+            count(node.fresh + node.tried, "fresh input"),
         );
         html += &facts(&about(proof, node));
         for reason in &node.reasons {
@@ -67,7 +67,17 @@ fn about(proof: &Proof, node: &NodeProof) -> Vec<(&'static str, String)> {
         ),
         ("inputs", if proof.pipeline.is_none() { inputs_of(proof, node) } else { String::new() }),
         ("fresh inputs", node.fresh_note.clone().unwrap_or_default()),
+        ("planted faults", node.adequacy.as_ref().map_or_else(String::new, planted_faults)),
     ]
+}
+
+/// How many were found, and each of the others with its reason.
+fn planted_faults(adequacy: &Adequacy) -> String {
+    let mut parts = vec![adequacy.text()];
+    parts.extend(adequacy.missed.iter().map(|fault| format!("missed: {}", planted_fault(fault))));
+    let told = |fault| format!("no fault: {}", planted_fault(fault));
+    parts.extend(adequacy.no_fault.iter().map(told));
+    parts.join("; ")
 }
 
 fn inputs_of(proof: &Proof, node: &NodeProof) -> String {

@@ -54,6 +54,8 @@ fn check(proof: &Proof) -> String {
         let _ = write!(line, " --threads {}", proof.environment.threads);
     }
     match policy.basis {
+        // What the bundle's own proof was judged by is the default.
+        Basis::Scaled => {}
         Basis::Auto => line += " --tolerance auto",
         Basis::Given => {
             let _ = write!(line, " --tolerance {}", tolerance(policy.default));

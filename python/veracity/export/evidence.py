@@ -1,0 +1,115 @@
+"""What the samples of a node, recorded and fresh, are able to say about its outputs.
+
+An output that was the same on all of them was compared, and what changes it was never tried.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from veracity.errors import Diagnostic
+from veracity.export.double import name_of
+from veracity.export.fresh import Fresh
+from veracity.export.scale import is_large
+from veracity.tracing.nodes import Node
+
+#: Functions and methods whose result depends on the shape of a tensor and not on its values.
+_SHAPE_ONLY = frozenset(
+    {
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "empty_like",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+        "new_empty",
+        "new_tensor",
+        "size",
+        "numel",
+        "dim",
+        "getattr",
+    }
+)
+
+
+def values_of(node: Node, fresh: Fresh) -> dict[str, torch.Tensor]:
+    """Return all values of each output that the model is compared on, along a first axis.
+
+    Large outputs are left out.
+    """
+    found = {}
+    for port in node.outputs:
+        name = port.name
+        kept = [*node.samples, *fresh.samples]
+        given = [one.outputs[name].detach() for one in kept if name in one.outputs]
+        if any(map(is_large, given)):
+            continue
+        given = [one.cpu() for one in given]
+        like = given[0] if given else None
+        given = [one for one in given if like is not None and one.shape == like.shape]
+        stacks = [torch.stack(given)] if given else []
+        if fresh.many is not None and name in fresh.many.outputs:
+            stacks.append(fresh.many.outputs[name].detach().cpu())
+        if stacks:
+            found[name] = torch.cat(stacks)
+    return found
+
+
+def never_moves(
+    node: Node, module: fx.GraphModule | None, values: dict[str, torch.Tensor]
+) -> list[Diagnostic]:
+    """Return a finding for each output that depends on the inputs and never changes.
+
+    Args:
+        node: The node.
+        module: Its recorded program.
+        values: All values of its outputs that are compared, along a first axis.
+    """
+    if module is None:
+        return []
+    depending = depends_on_inputs(module)
+    found = []
+    for port, depends in zip(node.outputs, depending, strict=True):
+        stack = values.get(port.name)
+        if not depends or stack is None or stack[:1].numel() == 0 or port.name in node.states:
+            continue
+        same = (stack == stack[:1]) | (stack.isnan() & stack[:1].isnan())
+        if bool(same.all()):
+            message = (
+                f"`{port.name}` of `{node.name}` is the same on all {len(stack)} samples, recorded "
+                "and fresh: nothing is known about what changes it"
+            )
+            hint = f"record a pass in which `{port.name}` changes"
+            found.append(
+                Diagnostic("VER1127", "warning", message, node.location, (hint,), node.name)
+            )
+    return found
+
+
+def depends_on_inputs(module: fx.GraphModule) -> list[bool]:
+    """Say for each result of a program whether a value of an input can change it."""
+    moving: set[fx.Node] = set()
+    results: list[bool] = []
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            moving.add(node)
+        elif node.op == "output":
+            made = node.args[0]
+            listed = [made] if isinstance(made, fx.Node) else list(made)
+            results = [one in moving for one in listed]
+        elif any(one in moving for one in node.all_input_nodes) and not _is_shape_only(node):
+            moving.add(node)
+            # What is written in place is the first argument.
+            first: Any = node.args[0] if node.args else None
+            if isinstance(first, fx.Node) and str(node.target).rstrip("_") != str(node.target):
+                moving.add(first)
+    return results
+
+
+def _is_shape_only(node: fx.Node) -> bool:
+    name = node.target if isinstance(node.target, str) else name_of(node.target)
+    return name in _SHAPE_ONLY
