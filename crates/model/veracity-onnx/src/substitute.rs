@@ -103,6 +103,26 @@ impl Model {
         })
     }
 
+    /// The model with other elements in some of its constants; names that are none are ignored.
+    #[must_use]
+    pub fn with_constants(&self, changed: &BTreeMap<String, Tensor>) -> Self {
+        let known: Vec<&String> = changed.keys().filter(|name| self.is_constant(name)).collect();
+        self.changed(|graph| {
+            let is_changed = |name: &str| known.iter().any(|known| *known == name);
+            graph.node.retain(|node| !(is_constant(node) && node.output.iter().any(|o| is_changed(o))));
+            graph.initializer.retain(|held| !is_changed(held.name()));
+            for name in &known {
+                graph.initializer.push(tensor_proto(Some((*name).clone()), &changed[*name]));
+            }
+        })
+    }
+
+    fn is_constant(&self, name: &str) -> bool {
+        let graph = self.graph();
+        graph.initializer.iter().any(|held| held.name() == name)
+            || graph.node.iter().any(|node| is_constant(node) && node.output.iter().any(|o| o == name))
+    }
+
     /// The attributes of the node at this position in [`Model::nodes`], by name.
     pub fn attributes(&self, node: usize) -> BTreeMap<String, Attribute> {
         self.graph().node.get(node).map(attributes).unwrap_or_default()

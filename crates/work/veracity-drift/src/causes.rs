@@ -29,6 +29,7 @@ use veracity_tensor::SharedTensor;
 
 use crate::rows::comparable_values;
 use crate::values::Values;
+pub(crate) use attribute::says_how;
 use slice::Slice;
 use trial::{Outcome, Trial};
 pub(crate) use trial::{distance, run_alone};

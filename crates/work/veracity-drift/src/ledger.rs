@@ -57,8 +57,11 @@ impl Ledger {
         let (dtype, scale) = (reference.dtype(), itself.max_abs_reference);
         let operator =
             Operator { name: &place.name, op_type: &place.op_type, module: &place.module };
+        let bound = self.options.bound(operator, dtype, scale);
         let mut row = DriftRow {
-            budget: self.options.bound(operator, dtype, scale).limit,
+            budget: bound.limit,
+            element: None,
+            bias: 0.0,
             dtype: dtype.to_string(),
             shape: reference.shape().dims().to_vec(),
             scale,
