@@ -15,6 +15,7 @@ mod nondeterminism;
 mod operator;
 mod pairing;
 mod precision;
+pub(crate) mod room;
 pub(crate) mod slice;
 mod trial;
 mod weight;

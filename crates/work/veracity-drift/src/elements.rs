@@ -54,7 +54,7 @@ pub(crate) struct Judged {
 
 impl Allowed<'_> {
     /// The budget of an element.
-    fn of(&self, dtype: DType, position: usize, reference: f64) -> f64 {
+    pub(crate) fn of(&self, dtype: DType, position: usize, reference: f64) -> f64 {
         let moved = self.moved.map_or(0.0, |moved| moved.at(position));
         if !dtype.is_float() {
             // What a tiny change of the inputs flips may be anything.

@@ -34,6 +34,7 @@ use crate::quantised::is_quantised;
 use crate::repro;
 use crate::rows::{DriftOptions, GIVEN, figures, judge, report, tensor_figures};
 use crate::stretch::Stretches;
+use crate::tables;
 use bank::{Bank, chunks_of, evaluate};
 pub use pursuit::Pursuit;
 use pursuit::pursue;
@@ -293,14 +294,34 @@ fn finish(
         pairings.iter().map(|pairing| pairing.source.name()).zip(&report.rows).collect();
     report.program = program(&reference.model.nodes(), &sources, left_out);
     let missing = missing_outputs(reference.model, &sources);
+    let tables = wrong_tables(reference.model, candidate.model, nodes, pairings, options);
     if !missing.is_empty() {
         report.verdict = report.verdict.max(Verdict::NotComparable);
     }
     report.reasons.extend(missing);
+    end::put(&mut report, tables);
     let used = report.rows.iter().filter_map(|row| options.rule_for(row));
     let used: Vec<usize> = used.chain(rules.iter().copied()).collect();
     report.notes.extend(options.rules.unused(&used));
     report
+}
+
+/// Tables behind compared values that are not the reference's. Where a wrong row was read, the row
+/// of the value says so already.
+fn wrong_tables(
+    reference: &Model,
+    candidate: &Model,
+    nodes: &[NodeFacts],
+    pairings: &[pairing::Pairing],
+    options: &DriftOptions,
+) -> Vec<Diagnostic> {
+    let theirs = reference.nodes();
+    let producers = pairing::producers(&theirs);
+    let tables = pairings.iter().filter_map(|pairing| {
+        let node = &theirs[*producers.get(pairing.source.name())?];
+        tables::differing((reference, node), (candidate, &nodes[pairing.node]), options.budget)
+    });
+    tables.collect()
 }
 
 /// Outputs of the reference that nothing was held against.
