@@ -132,9 +132,7 @@ def rounded() -> ModelProto:
         node("Cast", "whole", "back", to=F32),
         node("Sum", "r f c s back", "y"),
     ]
-    return model(
-        nodes, {"x": (F32, [6, 8])}, {"y": (F32, [6, 8])}, {"four": np.float32(4.0)}
-    )
+    return model(nodes, {"x": (F32, [6, 8])}, {"y": (F32, [6, 8])}, {"four": np.float32(4.0)})
 
 
 def small() -> ModelProto:

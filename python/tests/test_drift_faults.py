@@ -28,7 +28,7 @@ from drift_graphs import (
 from onnx import ModelProto, TensorProto, numpy_helper
 
 BINARY = Path(__file__).parents[2] / "target/debug/veracity"
-PROVED, DISPROVED = 0, 1
+PROVED, DISPROVED, NOT_COMPARABLE = 0, 1, 3
 HOW: dict[str, Any] = {
     "env": {"VIRTUAL_ENV": sys.prefix},
     "capture_output": True,
@@ -81,7 +81,11 @@ FAULTS: list[tuple[str, str, Edit]] = [
     ("attention", "a mask too weak", constant("mask", lambda m: np.maximum(m, -3.0))),
     ("attention", "scores shifted", constant("mask", at((5, 2), lambda v: v + 0.01))),
     ("open attention", "the mask is gone", constant("mask", zero)),
-    ("open attention", "one column off", constant("mask", at((slice(None), 2), lambda v: v + 1e-3))),
+    (
+        "open attention",
+        "one column off",
+        constant("mask", at((slice(None), 2), lambda v: v + 1e-3)),
+    ),
     ("attention -inf", "one masked place open", constant("mask", at((1, 4), lambda _: 0.0))),
     ("attention -inf", "scale off", constant("scale", times(1.001))),
     ("where", "the mask the other way", reads("masked", "keep fill x")),
@@ -141,12 +145,14 @@ FAULTS: list[tuple[str, str, Edit]] = [
 
 
 @pytest.mark.parametrize(
-    ("name", "edit"), [(name, edit) for name, _, edit in FAULTS], ids=[f"{n}: {f}" for n, f, _ in FAULTS]
+    ("name", "edit"),
+    [(name, edit) for name, _, edit in FAULTS],
+    ids=[f"{n}: {f}" for n, f, _ in FAULTS],
 )
 def test_no_planted_fault_is_proved(tmp_path: Path, name: str, edit: Edit) -> None:
     candidate = MODELS[name]()
     edit(candidate)
-    assert code(tmp_path, MODELS[name](), candidate) == DISPROVED
+    assert code(tmp_path, MODELS[name](), candidate) in (DISPROVED, NOT_COMPARABLE)
 
 
 # Clean pairs
@@ -174,7 +180,9 @@ def other_opset(proto: ModelProto) -> ModelProto:
 
 def other_sum(proto: ModelProto) -> ModelProto:
     """Products in another order: `(x w)` as `((w' x')')`."""
-    found = next(each for each in proto.graph.node if each.op_type == "MatMul")
+    found = next((each for each in proto.graph.node if each.op_type == "MatMul"), None)
+    if found is None:
+        return proto
     left, right = found.input
     at_place = list(proto.graph.node).index(found)
     weight = next((each for each in proto.graph.initializer if each.name == right), None)

@@ -170,7 +170,7 @@ def row(index: Any, change: Callable[[Any], Any]) -> Callable[[np.ndarray], np.n
 
 
 FAULTS: list[tuple[str, str, Edit]] = [
-    ("masked", "queries negated", weight("q.weight", lambda w: -w)),
+    ("masked", "queries negated", weight("val_0", lambda w: -w)),
     ("masked", "scale off by 1 %", number("Mul", 1, 8**-0.5 * 1.01)),
     ("masked", "scale gone", number("Mul", 1, 1.0)),
     ("masked", "one place open", weight("mask", row((0, 4), lambda _: 0.0))),

@@ -206,7 +206,9 @@ fn on_sets(
                 report = found;
             }
             Ok(_) => {}
-            Err(_) => report.notes.push(format!("could not be run on made-up inputs: {}", set.said)),
+            Err(_) => {
+                report.notes.push(format!("could not be run on made-up inputs: {}", set.said))
+            }
         }
     }
     Ok(report)

@@ -57,6 +57,8 @@ class Comparison:
         self._original = program.onnx if given is not None and causes else None
         for message in tables.differing(self._exported, onnx, self._targets):
             self._reasons.append(_reason("VER1241", message))
+        limits = [] if given is None else tables.other_limits(program.onnx, given)
+        self._doubts = [_reason("VER1242", message) for message in limits]
         program.onnx = None
         self._native = self._loaded(onnx)
 
@@ -304,6 +306,9 @@ class Comparison:
         if self._reasons:
             report["reasons"] = [*report.get("reasons", ()), *self._reasons]
             report["verdict"] = "disproved"
+        if self._doubts and report["verdict"] != "disproved":
+            report["reasons"] = [*report.get("reasons", ()), *self._doubts]
+            report["verdict"] = "not_comparable"
         return report
 
 

@@ -10,6 +10,9 @@ import torch
 from torch import Tensor, fx
 
 _READS = ("aten.embedding.", "aten.index_select.", "aten.index.Tensor", "aten.gather.")
+_CHOOSE = ("Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod")
+#: Numbers beyond this are masks or ends of a type.
+_FARTHEST = 1e6
 _GATHERS = ("Gather", "GatherElements", "GatherND")
 
 
@@ -29,6 +32,35 @@ def differing(exported: Any, onnx: Any, targets: Mapping[str, Sequence[str]]) ->
                     f"that differs is at {place}"
                 )
     return found
+
+
+def other_limits(original: Any, given: Any) -> list[str]:
+    """Say where a file clips or compares at another number than a fresh export."""
+    ours = {value.name: node for node in original.graph for value in node.outputs}
+    found: list[str] = []
+    for node in given.graph:
+        there = ours.get(node.outputs[0].name) if node.outputs else None
+        if there is None or there.op_type != node.op_type or node.op_type not in _CHOOSE:
+            continue
+        for mine, theirs in zip(there.inputs, node.inputs, strict=False):
+            was, now = _number(mine), _number(theirs)
+            is_end = was is not None and now is not None and min(abs(was), abs(now)) >= _FARTHEST
+            if was is None or now is None or (is_end and was * now > 0):
+                continue
+            if abs(was - now) > 1e-5 * max(abs(was), abs(now)):
+                found.append(
+                    f"'{node.outputs[0].name}' ({node.op_type}) goes by {now:g} where the module goes "
+                    f"by {was:g}, and no value that was seen shows whether that matters"
+                )
+    return found
+
+
+def _number(value: Any) -> float | None:
+    held = None if value is None else value.const_value
+    if held is None:
+        return None
+    array = np.asarray(held.numpy())
+    return float(array.reshape(-1)[0]) if array.size == 1 and array.dtype.kind == "f" else None
 
 
 def _state(exported: Any) -> dict[str, Tensor]:

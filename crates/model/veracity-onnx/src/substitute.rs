@@ -109,7 +109,9 @@ impl Model {
         let known: Vec<&String> = changed.keys().filter(|name| self.is_constant(name)).collect();
         self.changed(|graph| {
             let is_changed = |name: &str| known.iter().any(|known| *known == name);
-            graph.node.retain(|node| !(is_constant(node) && node.output.iter().any(|o| is_changed(o))));
+            graph
+                .node
+                .retain(|node| !(is_constant(node) && node.output.iter().any(|o| is_changed(o))));
             graph.initializer.retain(|held| !is_changed(held.name()));
             for name in &known {
                 graph.initializer.push(tensor_proto(Some((*name).clone()), &changed[*name]));
@@ -120,7 +122,10 @@ impl Model {
     fn is_constant(&self, name: &str) -> bool {
         let graph = self.graph();
         graph.initializer.iter().any(|held| held.name() == name)
-            || graph.node.iter().any(|node| is_constant(node) && node.output.iter().any(|o| o == name))
+            || graph
+                .node
+                .iter()
+                .any(|node| is_constant(node) && node.output.iter().any(|o| o == name))
     }
 
     /// The attributes of the node at this position in [`Model::nodes`], by name.

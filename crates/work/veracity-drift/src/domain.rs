@@ -15,20 +15,52 @@ use crate::random::Random;
 
 /// Operators that hand indices on as they are, perhaps in another shape or type.
 const PASSING: [&str; 10] = [
-    "Identity", "Cast", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Slice", "Expand",
+    "Identity",
+    "Cast",
+    "Reshape",
+    "Unsqueeze",
+    "Squeeze",
+    "Flatten",
+    "Transpose",
+    "Slice",
+    "Expand",
     "Concat",
 ];
 
 /// Operators that behave otherwise beyond a corner.
 const CORNERS: [&str; 28] = [
-    "Clip", "HardSigmoid", "HardSwish", "ThresholdedRelu", "Shrink", "LeakyRelu", "PRelu", "Round",
-    "Floor", "Ceil", "Sign", "Mod", "Abs", "Max", "Min", "Where", "Equal", "Greater",
-    "GreaterOrEqual", "Less", "LessOrEqual", "Not", "ArgMax", "ArgMin", "TopK", "NonZero",
-    "IsInf", "QuantizeLinear",
+    "Clip",
+    "HardSigmoid",
+    "HardSwish",
+    "ThresholdedRelu",
+    "Shrink",
+    "LeakyRelu",
+    "PRelu",
+    "Round",
+    "Floor",
+    "Ceil",
+    "Sign",
+    "Mod",
+    "Abs",
+    "Max",
+    "Min",
+    "Where",
+    "Equal",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "Not",
+    "ArgMax",
+    "ArgMin",
+    "TopK",
+    "NonZero",
+    "IsInf",
+    "QuantizeLinear",
 ];
 
 /// Corners beyond this are masks or ends of a type.
-const FARTHEST: f64 = 1e6;
+pub(crate) const FARTHEST: f64 = 1e6;
 /// The largest integer of an input that nothing is known about.
 const SMALL: i64 = 15;
 
@@ -36,7 +68,8 @@ const SMALL: i64 = 15;
 /// table that it is an index of, depth of a one-hot code. Sizes are 0 or 1.
 pub fn ranges(model: &Model) -> BTreeMap<String, (i64, i64)> {
     let inputs = model.inputs().into_iter();
-    let whole = inputs.filter(|info| info.dtype.is_some_and(|it| !it.is_float() && it != DType::Bool));
+    let whole =
+        inputs.filter(|info| info.dtype.is_some_and(|it| !it.is_float() && it != DType::Bool));
     let mut ranges: BTreeMap<String, Option<(i64, i64)>> =
         whole.map(|info| (info.name, None)).collect();
     // Where a value comes from, and what was added to it on the way.
@@ -75,13 +108,18 @@ pub fn has_corners(model: &Model) -> bool {
     })
 }
 
+/// Whether an operator clips, rounds or chooses by numbers that it is given.
+pub(crate) fn chooses(op_type: &str) -> bool {
+    CORNERS.contains(&op_type) && op_type != "Where"
+}
+
 /// The largest number that something is clipped at or compared with; 0 where there is none. Masks and
 /// the ends of a type are no corners that an input should reach.
 pub fn reach(model: &Model) -> f64 {
     let numbers = model
         .nodes()
         .into_iter()
-        .filter(|node| CORNERS.contains(&node.op_type.as_str()) && node.op_type != "Where")
+        .filter(|node| chooses(&node.op_type))
         .flat_map(|node| node.inputs)
         .filter_map(|name| model.constant(&name).filter(|held| held.shape().elements() == 1))
         .filter_map(|held| floats(&held));
@@ -96,9 +134,10 @@ pub fn is_narrow(model: &Model) -> bool {
     model.nodes().iter().any(|node| {
         crate::quantised::is_quantised(node)
             || node.inputs.iter().any(half)
-            || node.outputs.iter().any(|name| {
-                matches!(model.cast_type(name), Some(DType::F16 | DType::BF16))
-            })
+            || node
+                .outputs
+                .iter()
+                .any(|name| matches!(model.cast_type(name), Some(DType::F16 | DType::BF16)))
     }) || model.inputs().iter().any(|it| matches!(it.dtype, Some(DType::F16 | DType::BF16)))
 }
 
@@ -147,7 +186,13 @@ fn added_by(model: &Model, node: &NodeFacts, position: usize) -> Option<i64> {
 
 /// Made-up values: floats from a normal distribution of this width, integers over their range with
 /// both ends among them, bools of either kind.
-pub fn draw(dtype: DType, shape: &Shape, range: Option<(i64, i64)>, width: f64, seed: u64) -> Tensor {
+pub fn draw(
+    dtype: DType,
+    shape: &Shape,
+    range: Option<(i64, i64)>,
+    width: f64,
+    seed: u64,
+) -> Tensor {
     let mut random = Random::new(seed, "made up");
     let count = shape.elements();
     if dtype.is_float() {

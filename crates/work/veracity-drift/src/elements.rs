@@ -168,7 +168,8 @@ mod tests {
     fn judged(reference: &[f32], found: &[f32], moved: Option<&Moved>) -> Judged {
         let [reference, found] =
             [reference, found].map(|all| Tensor::from_slice([all.len()], all).unwrap());
-        let largest = reference.as_slice::<f32>().unwrap().iter().fold(0.0_f32, |m, v| m.max(v.abs()));
+        let largest =
+            reference.as_slice::<f32>().unwrap().iter().fold(0.0_f32, |m, v| m.max(v.abs()));
         let limit = RELATIVE * f64::from(largest);
         judge(&reference.view(), &found.view(), &Allowed { relative: RELATIVE, limit, moved })
     }
@@ -207,7 +208,8 @@ mod tests {
             .enumerate()
             .map(|(n, v)| v * (1.0 + if n % 2 == 0 { 3e-6 } else { -3e-6 }))
             .collect();
-        let (one_way, both_ways) = (judged(&reference, &scaled, None), judged(&reference, &rounded, None));
+        let (one_way, both_ways) =
+            (judged(&reference, &scaled, None), judged(&reference, &rounded, None));
         assert!(one_way.is_within() && !one_way.is_right(), "{one_way:?}");
         assert!(both_ways.is_right(), "{both_ways:?}");
     }

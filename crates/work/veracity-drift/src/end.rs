@@ -23,7 +23,8 @@ const AS_NEAR: f64 = 2.0;
 pub(crate) fn is_due(rows: &[DriftRow], options: &DriftOptions) -> bool {
     let widened = |row: &DriftRow| {
         let allowed = options.budget.units / crate::budget::Budget::default().units;
-        options.rule_for(row).is_some() && row.introduced.largest() > 1e-5 * row.scale * allowed.max(1.0)
+        options.rule_for(row).is_some()
+            && row.introduced.largest() > 1e-5 * row.scale * allowed.max(1.0)
     };
     !rows.iter().any(|row| row.verdict == Verdict::Disproved || widened(row))
 }

@@ -32,6 +32,7 @@ pub mod repro;
 mod rows;
 mod rules;
 mod run;
+mod scales;
 mod stream;
 mod stretch;
 mod tables;

@@ -216,7 +216,9 @@ fn moved<'v>(
     let inputs: BTreeMap<String, Tensor> = model
         .inputs()
         .into_iter()
-        .filter_map(|info| Some((info.name.clone(), nudged(given(&info.name)?, relative, seed, &info.name))))
+        .filter_map(|info| {
+            Some((info.name.clone(), nudged(given(&info.name)?, relative, seed, &info.name)))
+        })
         .collect();
     let found = evaluate(side, &model, names, &|name| inputs.get(name))?;
     let in_type = |(value, dtype): (Option<Tensor>, DType)| {
@@ -300,6 +302,13 @@ fn finish(
     }
     report.reasons.extend(missing);
     end::put(&mut report, tables);
+    if report.verdict < Verdict::Disproved {
+        let limits = other_limits(reference.model, candidate.model, nodes, pairings, options);
+        if !limits.is_empty() {
+            report.verdict = report.verdict.max(Verdict::NotComparable);
+        }
+        report.reasons.extend(limits);
+    }
     let used = report.rows.iter().filter_map(|row| options.rule_for(row));
     let used: Vec<usize> = used.chain(rules.iter().copied()).collect();
     report.notes.extend(options.rules.unused(&used));
@@ -315,13 +324,40 @@ fn wrong_tables(
     pairings: &[pairing::Pairing],
     options: &DriftOptions,
 ) -> Vec<Diagnostic> {
+    let judged = |there: &NodeFacts, here: &NodeFacts| {
+        tables::differing((reference, there), (candidate, here), options.budget)
+    };
+    both_nodes(reference, nodes, pairings, &judged)
+}
+
+/// Numbers at which both clip or compare that are others, and that no value shows.
+fn other_limits(
+    reference: &Model,
+    candidate: &Model,
+    nodes: &[NodeFacts],
+    pairings: &[pairing::Pairing],
+    options: &DriftOptions,
+) -> Vec<Diagnostic> {
+    let judged = |there: &NodeFacts, here: &NodeFacts| {
+        tables::other_limit((reference, there), (candidate, here), options.budget)
+    };
+    both_nodes(reference, nodes, pairings, &judged)
+}
+
+/// What is to be said about the two nodes that give each compared value.
+fn both_nodes(
+    reference: &Model,
+    nodes: &[NodeFacts],
+    pairings: &[pairing::Pairing],
+    judged: &dyn Fn(&NodeFacts, &NodeFacts) -> Option<Diagnostic>,
+) -> Vec<Diagnostic> {
     let theirs = reference.nodes();
     let producers = pairing::producers(&theirs);
-    let tables = pairings.iter().filter_map(|pairing| {
-        let node = &theirs[*producers.get(pairing.source.name())?];
-        tables::differing((reference, node), (candidate, &nodes[pairing.node]), options.budget)
+    let found = pairings.iter().filter_map(|pairing| {
+        let there = &theirs[*producers.get(pairing.source.name())?];
+        judged(there, &nodes[pairing.node])
     });
-    tables.collect()
+    found.collect()
 }
 
 /// Outputs of the reference that nothing was held against.

@@ -127,7 +127,13 @@ pub(crate) fn plan(
                 skipped.push(rule);
                 continue;
             }
-            planned.push(Planned { name: name.clone(), node: position, info, relative: None, row: None });
+            planned.push(Planned {
+                name: name.clone(),
+                node: position,
+                info,
+                relative: None,
+                row: None,
+            });
         }
     }
     (planned, skipped)

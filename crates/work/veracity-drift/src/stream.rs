@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use veracity_diag::{Diagnostic, Result};
 use veracity_diag::progress::Stage;
+use veracity_diag::{Diagnostic, Result};
 use veracity_engine::Engine;
 use veracity_onnx::{Model, NodeFacts};
 use veracity_results::{DriftReport, DriftRow};

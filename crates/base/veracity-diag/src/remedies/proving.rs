@@ -140,8 +140,8 @@ remedies! {
     DRIFT_TABLE
         "A row of an embedding or another table differs. Indices that were not given read it.",
         "Export the table again; the message names the first row that differs.";
-    DRIFT_MADE_UP
-        "Indices over their whole range, both values of masks, or numbers beyond a clip or rounding \
-         show it.",
-        "Look at the first wrong operator; give inputs that reach it to see it without made-up ones.";
+    DRIFT_LIMIT
+        "Both models clip or compare at one place, each at another number, and no value that was seen \
+         lies in between.",
+        "Give inputs that lie between the two numbers, or use the same number.";
 }

@@ -63,7 +63,8 @@ pub(crate) fn is_within(reference: &SharedTensor, found: &SharedTensor, room: &T
     }
     let (was, is) = (numbers(&reference, 0, count), numbers(&found, 0, count));
     let budgets = numbers(&room.view(), 0, count);
-    was.iter().zip(&is).zip(&budgets).all(|((was, is), budget)| {
-        was.to_bits() == is.to_bits() || (was - is).abs() <= *budget
-    })
+    was.iter()
+        .zip(&is)
+        .zip(&budgets)
+        .all(|((was, is), budget)| was.to_bits() == is.to_bits() || (was - is).abs() <= *budget)
 }

@@ -58,8 +58,9 @@ impl<'a> Trial<'a> {
         let reference = reference_of(row, evidence)?;
         let (engine, session) = (evidence.engine, evidence.session);
         let found = run_alone(&slice, reference.shape(), engine, session).ok();
-        let room =
-            found.as_ref().and_then(|found| room(row, &slice, &reference, found, (engine, session)));
+        let room = found
+            .as_ref()
+            .and_then(|found| room(row, &slice, &reference, found, (engine, session)));
         let Evidence { named, second, .. } = *evidence;
         Ok(Self { row, reference, slice, found, room, original, named, engine, second, session })
     }

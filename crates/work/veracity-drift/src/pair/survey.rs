@@ -12,9 +12,9 @@ use veracity_tensor::{DType, Shape, Tensor};
 use super::bank::{Bank, Held, chunks_of, evaluate};
 use super::{Found, GIVEN, Inputs, Side, Source, alike, cast, figures, tensor_figures};
 use crate::convert::narrower;
+use crate::look::Suspect;
 use crate::pairing::Pairing;
 use crate::provenance::provenance;
-use crate::look::Suspect;
 use crate::quantised::Step;
 use crate::rows::{DriftOptions, measured, not_a_number};
 use crate::rules::Operator;
@@ -396,14 +396,14 @@ impl Surveyed {
         let problem = step.and_then(|(step, slack)| step.problem(&expected, &found, *slack));
         let measurement = measured(&expected, &found)?;
         let is_nan = measurement.non_finite.reference_nan > 0;
-        let suspect = self.facts[index]
-            .relative
-            .filter(|_| measurement.differing > 0)
-            .map(|relative| Suspect {
-                limit: self.rows[index].budget,
-                relative,
-                reference: expected.into_owned(),
-                found: found.into_owned(),
+        let suspect =
+            self.facts[index].relative.filter(|_| measurement.differing > 0).map(|relative| {
+                Suspect {
+                    limit: self.rows[index].budget,
+                    relative,
+                    reference: expected.into_owned(),
+                    found: found.into_owned(),
+                }
             });
         Ok(Measured { figures: figures(&measurement), problem, is_nan, suspect })
     }
