@@ -1,4 +1,4 @@
-"""Small ONNX models in which faults hide: beside masks, in tables, behind clips, at small scales."""
+"""Small ONNX models in which faults hide: beside masks, in tables, behind clips, at small sizes."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ def test_weights_in_a_file_of_their_own_and_nodes_out_of_order_are_read(folder: 
     )
     report = drift(folder, "net.onnx", "apart.onnx", "--inputs", "x.npz")
     assert list(rows(report)) == VALUES
-    assert all(row["introduced"]["max_abs"] == 0 for row in report["rows"])
+    assert all(row["introduced"]["max_abs"] <= row["budget"] for row in report["rows"])
 
 
 def test_little_memory_gives_the_same_report(folder: Path) -> None:

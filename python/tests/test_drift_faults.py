@@ -1,5 +1,4 @@
-"""`veracity drift` on faults that hide, and on clean pairs beside them: none of the first is proved,
-all of the second are."""
+"""`veracity drift` proves no fault that hides, and every clean pair beside them."""
 
 from __future__ import annotations
 

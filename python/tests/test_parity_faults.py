@@ -1,5 +1,4 @@
-"""`parity` on faults that hide from its arguments or beside large values: none is proved; clean
-exports of the same networks are."""
+"""`parity` proves no fault that hides from its arguments, and the clean exports beside them."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Comparison:
         units: float,
         options: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Compare on further arguments until they show a fault; what else they show says nothing."""
+        """Compare on further arguments until they show a fault; else they say nothing."""
         ranges, reach = self._native.domain()
         names = [self._input_names.get(name, [""])[0] for name in user_inputs(self._exported)]
         state = self._exported.state_dict.values()

@@ -49,8 +49,8 @@ def other_limits(original: Any, given: Any) -> list[str]:
                 continue
             if abs(was - now) > 1e-5 * max(abs(was), abs(now)):
                 found.append(
-                    f"'{node.outputs[0].name}' ({node.op_type}) goes by {now:g} where the module goes "
-                    f"by {was:g}, and no value that was seen shows whether that matters"
+                    f"'{node.outputs[0].name}' ({node.op_type}) goes by {now:g} where the module "
+                    f"goes by {was:g}, and no value that was seen shows whether that matters"
                 )
     return found
 
