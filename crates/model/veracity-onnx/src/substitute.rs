@@ -119,6 +119,51 @@ impl Model {
         })
     }
 
+    /// The model with a number added to some values, each by its name: as it is, or times another
+    /// value. Readers see the sum.
+    #[must_use]
+    pub fn with_added(&self, values: &BTreeMap<String, Option<String>>, number: f32) -> Self {
+        let plain = |op_type: &str, inputs: [String; 2], output: String| NodeProto {
+            op_type: Some(op_type.to_owned()),
+            input: inputs.to_vec(),
+            output: vec![output],
+            ..NodeProto::default()
+        };
+        self.changed(|graph| {
+            let constant = "veracity:added".to_owned();
+            let held = Tensor::from_slice(Shape::scalar(), &[number]);
+            graph
+                .initializer
+                .extend(held.ok().map(|held| tensor_proto(Some(constant.clone()), &held)));
+            let mut nodes = Vec::new();
+            for mut node in std::mem::take(&mut graph.node) {
+                let mut further = Vec::new();
+                for output in &mut node.output {
+                    let Some(factor) = values.get(output.as_str()) else { continue };
+                    let [exact, cast, scaled] =
+                        ["exact", "cast", "scaled"].map(|part| format!("{output}:{part}"));
+                    further.push(plain(
+                        "CastLike",
+                        [constant.clone(), exact.clone()],
+                        cast.clone(),
+                    ));
+                    let added = match factor {
+                        None => cast,
+                        Some(factor) => {
+                            further.push(plain("Mul", [factor.clone(), cast], scaled.clone()));
+                            scaled
+                        }
+                    };
+                    further.push(plain("Add", [exact.clone(), added], output.clone()));
+                    *output = exact;
+                }
+                nodes.push(node);
+                nodes.append(&mut further);
+            }
+            graph.node = nodes;
+        })
+    }
+
     fn is_constant(&self, name: &str) -> bool {
         let graph = self.graph();
         graph.initializer.iter().any(|held| held.name() == name)

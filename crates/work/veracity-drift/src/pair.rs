@@ -196,7 +196,7 @@ fn looked_at<'v>(
         moved(candidate, part, &names, given, (relative, seed), types)
     };
     let mut found: Vec<Option<Judged>> = vec![None; measured.len()];
-    for (judged, &place) in look(&suspects, &mut again)?.into_iter().zip(&places) {
+    for (judged, &place) in look(&suspects, &mut again).into_iter().zip(&places) {
         found[place] = Some(judged);
     }
     Ok(found)
@@ -262,7 +262,7 @@ fn end_to_end(
         moved(candidate, candidate.model, &names, &given, (relative, seed), types)
     };
     let wide: Vec<Option<Tensor>> = suspects.iter().map(|_| None).collect();
-    end::findings(&judged, &suspects, &wide, rows, nodes, &mut again)
+    Ok(end::findings(&judged, &suspects, &wide, rows, nodes, &mut again))
 }
 
 /// Judges every row and puts the report together.

@@ -198,7 +198,7 @@ impl Stream {
         };
         let names: Vec<&str> = due.iter().map(|(one, _)| one.name.as_str()).collect();
         let wide: Vec<Option<Tensor>> = due.iter().map(|(one, _)| one.wide_tensor()).collect();
-        end::findings(&names, &suspects, &wide, rows, &self.nodes, &mut again)
+        Ok(end::findings(&names, &suspects, &wide, rows, &self.nodes, &mut again))
     }
 
     fn compare_rest(&mut self, against: &Against<'_>) -> Result<()> {
@@ -332,7 +332,7 @@ impl Stream {
             let due: Vec<&Due> = group.iter().map(|&one| &due[places[one]]).collect();
             moved(cut, &due, &self.references, against, relative, seed)
         };
-        let judged = look(&suspects, &mut again)?;
+        let judged = look(&suspects, &mut again);
         for (judged, number) in judged.iter().zip(places) {
             if let Some(row) = self.planned[due[number].place].row.as_mut() {
                 put(row, judged);
