@@ -19,7 +19,7 @@ use veracity_engine::{
 };
 use veracity_onnx::{Dim, Model, ValueInfo};
 use veracity_results::{Cause, CauseKind, DriftReport, Verdict};
-use veracity_runtime::EngineProvider;
+use veracity_runtime::{EngineProvider, mock_tensor};
 use veracity_tensor::{Shape, Tensor, file};
 
 /// Most elements of an input that is made up: a size that was mistyped must not eat the memory.
@@ -318,11 +318,10 @@ fn drawn(
         .map(|name| format!("{name} = {}", sizes.get(*name).copied().unwrap_or(1)))
         .collect();
     let sizes = if sizes.is_empty() { String::new() } else { format!("; {}", sizes.join(", ")) };
+    let more = if sets.len() > 1 { " and wider" } else { "" };
     let note = format!(
-        "{} of inputs drawn with seed {seed}: floats from a normal distribution{}, indices over their \
-         whole range, bools 0 and 1{sizes}",
-        if sets.len() == 1 { "one set".to_owned() } else { format!("{} sets", sets.len()) },
-        if sets.len() == 1 { "" } else { " of several widths" },
+        "inputs were drawn with seed {seed}: floats from a normal distribution{more}, indices over \
+         their whole range, bools 0 and 1{sizes}"
     );
     Ok((sets, Some(note).filter(|_| !infos.is_empty())))
 }
@@ -360,7 +359,11 @@ fn draw(
     if let (Some(dtype), Some(shape)) = (info.dtype, dims.and_then(Shape::new))
         && shape.elements() <= MAX_DRAWN_ELEMENTS
     {
-        return Ok(domain::draw(dtype, &shape, range, width, seed));
+        // The first set is that of every other command that makes up floats.
+        return Ok(match dtype.is_float() && width <= 1.0 {
+            true => mock_tensor(dtype, &shape, seed),
+            false => domain::draw(dtype, &shape, range, width, seed),
+        });
     }
     let message = format!("values for input {:?}, {info}, cannot be made up", info.name);
     let found = Diagnostic::error(codes::INPUT_MISSING, message);
