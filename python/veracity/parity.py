@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Columns of the text that `str()` gives.
 _WIDTH = 80
+#: The part of its budget by which the error of most elements may point one way.
+_ONE_WAY = 0.125
 #: Wrong operators that are looked into, if nobody says otherwise.
 _EXPLAINED_ROWS = 8
 
@@ -56,6 +58,29 @@ class Cause:
 
 
 @dataclass(frozen=True)
+class Element:
+    """One element of a value.
+
+    Attributes:
+        index: Position along each axis.
+        reference: What the original has there.
+        candidate: What the operator gives there.
+        budget: The most that it may be off.
+    """
+
+    index: tuple[int, ...]
+    reference: float
+    candidate: float
+    budget: float
+
+    @property
+    def strain(self) -> float:
+        """Its error as a part of its budget."""
+        error = abs(self.candidate - self.reference)
+        return error / self.budget if error else 0.0
+
+
+@dataclass(frozen=True)
 class Row:
     """One value of the export, which stands for the operator that gives it.
 
@@ -72,11 +97,14 @@ class Row:
         accumulated_mean: Mean of it.
         introduced: Largest error when this operator alone is run, on what the original computed.
         introduced_mean: Mean of it.
-        budget: The most that it may introduce.
+        budget: The most that it may introduce, at its largest values.
         float64: Errors of both sides against float64, if that was computed.
         verdict: `"proved"`, `"disproved"` or `"not_comparable"`, by introduced error.
         problem: Why the numbers do not decide, if they do not.
         cause: What makes it wrong, if it is and if that was looked into.
+        element: The element that takes the most of its own budget; `None` where all are equal.
+        bias: The median of the errors, each as a part of its element's budget. Roundings go both
+            ways.
     """
 
     name: str
@@ -95,12 +123,16 @@ class Row:
     verdict: str
     problem: str | None = None
     cause: Cause | None = None
+    element: Element | None = None
+    bias: float = 0.0
 
     @property
     def strain(self) -> float:
-        """Introduced error as a part of the budget; above 1 is too much."""
-        if self.problem is not None:
+        """Introduced error as a part of the element's budget; above 1 is too much."""
+        if self.problem is not None or math.isinf(self.introduced):
             return math.inf
+        if self.element is not None:
+            return max(self.element.strain, abs(self.bias) / _ONE_WAY)
         return self.introduced / self.budget if self.budget else math.inf * bool(self.introduced)
 
 
@@ -339,8 +371,8 @@ def parity(
         against: What the module is compared with: `"onnx"`, or call by call `"program"`, the
             program that torch exports, an `ExportedProgram` or the path of a `.pt2` file.
         tolerance: Absolute bound of the accumulated error, for `drift_origin`.
-        budget: Most that an operator may introduce, in units in the last place of its largest
-            value; half precision gets an eighth.
+        budget: Most that an operator may introduce, in units in the last place of each element and
+            of what was added up in it; half precision gets an eighth.
         tolerances: A JSON file of what single operators may introduce instead (docs/drift.md).
         float64: Whether to run the module in float64 too, which says whose rounding is worse.
         causes: Whether to find out by experiment what makes operators wrong; a number says how many
@@ -460,7 +492,14 @@ def _row(row: Mapping[str, Any]) -> Row:
         verdict=row["verdict"],
         problem=row.get("problem"),
         cause=_cause(row["cause"]) if "cause" in row else None,
+        element=_element(row["element"]) if "element" in row else None,
+        bias=float(row.get("bias", 0.0)),
     )
+
+
+def _element(element: Mapping[str, Any]) -> Element:
+    numbers = (float(element[key]) for key in ("reference", "candidate", "budget"))
+    return Element(tuple(element["index"]), *numbers)
 
 
 def _cause(cause: Mapping[str, Any]) -> Cause:

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use veracity_diag::Result;
 pub use veracity_drift::causes::{EXPLAINED_ROWS, Evidence, Needs, Original, Side, explain, needs};
-use veracity_drift::{Against, Stream};
+use veracity_drift::{Against, Stream, domain};
 pub use veracity_drift::{
     Budget, DriftOptions, Ledger, Place, Values, against_float64, drift, held, repro, source_line,
 };
@@ -49,6 +49,14 @@ impl Parity {
     pub fn new(bytes: Vec<u8>) -> Result<Self> {
         let export = Held::new(bytes)?;
         Ok(Self { export, references: Values::new(), original: None, named: Values::new() })
+    }
+
+    /// Ranges of integer inputs as far as the model shows them, and how far inputs should reach if
+    /// something clips, rounds or chooses.
+    pub fn domain(&self) -> (BTreeMap<String, (i64, i64)>, Option<f64>) {
+        let model = &self.export.model;
+        let reach = domain::has_corners(model).then(|| domain::reach(model));
+        (domain::ranges(model), reach)
     }
 
     /// Keeps a copy of an input.

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use veracity_diag::{Diagnostic, Place, Refusal, Reporter, Result, codes, nearest};
 pub use veracity_drift::Pursuit;
 pub use veracity_drift::{Allowance, Rule, Rules, read_report, worse_than};
-use veracity_drift::{DriftOptions, Inputs, Side, pair};
+use veracity_drift::{DriftOptions, Inputs, Side, domain, pair};
 use veracity_engine::{
     Engine, ModelBytes, ModelFormat, ModelSource, OptimizationLevel, SessionOptions,
 };
 use veracity_onnx::{Dim, Model, ValueInfo};
-use veracity_results::{Cause, CauseKind, DriftReport};
+use veracity_results::{Cause, CauseKind, DriftReport, Verdict};
 use veracity_runtime::{EngineProvider, mock_tensor};
 use veracity_tensor::{Shape, Tensor, file};
 
@@ -61,7 +61,7 @@ pub fn drift_models(
 ) -> Result<DriftReport> {
     let there = Opened::new(reference, &options.session)?;
     let here = Opened::new(candidate, &options.session)?;
-    let (inputs, note) = inputs(&there.model, feed)?;
+    let (sets, note) = inputs(&there.model, &here.model, feed)?;
     let options = DriftOptions {
         model: file_name(candidate.path),
         reference: there.said(reference),
@@ -72,7 +72,7 @@ pub fn drift_models(
     let second = if one_engine { pursuit.second } else { Some(there.engine.as_ref()) };
     let pursuit = Pursuit { second, ..*pursuit };
     let sides = [&there, &here].map(|opened| opened.side(&options.session));
-    let mut report = pair(&sides[0], &sides[1], &inputs, &options, &pursuit)?;
+    let mut report = on_sets(&sides, &sets, &options, &pursuit)?;
     let same = is_same(reference, candidate) && one_engine;
     let repeated = "both sides are the same file on the same engine at the same level: this only \
                     says that it repeats itself";
@@ -187,10 +187,46 @@ fn say_layouts(report: &mut DriftReport) {
     }
 }
 
-fn inputs(model: &Model, feed: &Feed) -> Result<(Inputs, Option<String>)> {
+/// Compares on the first set; on the others until one shows a fault, which is then told. What cannot
+/// be run or compared on those says nothing: they are made up.
+fn on_sets(
+    sides: &[Side<'_>; 2],
+    sets: &[Set],
+    options: &DriftOptions,
+    pursuit: &Pursuit<'_>,
+) -> Result<DriftReport> {
+    let mut report = pair(&sides[0], &sides[1], &sets[0].inputs, options, pursuit)?;
+    for set in &sets[1..] {
+        if report.verdict == Verdict::Disproved {
+            break;
+        }
+        match pair(&sides[0], &sides[1], &set.inputs, options, pursuit) {
+            Ok(mut found) if found.verdict == Verdict::Disproved => {
+                found.notes.insert(0, format!("found on made-up inputs: {}", set.said));
+                report = found;
+            }
+            Ok(_) => {}
+            Err(_) => {
+                report.notes.push(format!("could not be run on made-up inputs: {}", set.said))
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// Inputs, and what is said about them.
+struct Set {
+    inputs: Inputs,
+    said: String,
+}
+
+fn inputs(model: &Model, other: &Model, feed: &Feed) -> Result<(Vec<Set>, Option<String>)> {
     match feed {
-        Feed::File(path) => Ok((read_inputs(model, path)?, None)),
-        Feed::Drawn { seed, dims } => drawn(model, *seed, dims),
+        Feed::File(path) => {
+            let inputs = read_inputs(model, path)?;
+            Ok((vec![Set { inputs, said: String::new() }], None))
+        }
+        Feed::Drawn { seed, dims } => drawn(model, other, *seed, dims),
     }
 }
 
@@ -249,9 +285,10 @@ fn check(info: &ValueInfo, tensor: Option<&Tensor>) -> Result<()> {
 /// Made-up values for every input, and what is to be known about them.
 fn drawn(
     model: &Model,
+    other: &Model,
     seed: u64,
     sizes: &BTreeMap<String, usize>,
-) -> Result<(Inputs, Option<String>)> {
+) -> Result<(Vec<Set>, Option<String>)> {
     let infos = model.inputs();
     let named: BTreeSet<&str> = infos
         .iter()
@@ -264,24 +301,55 @@ fn drawn(
     if let Some(unknown) = sizes.keys().find(|name| !named.contains(name.as_str())) {
         return Err(unknown_dim(unknown, &named));
     }
-    let mut inputs = Inputs::new();
-    for (index, info) in infos.iter().enumerate() {
-        let seed = seed.wrapping_mul(0x1_0000).wrapping_add(index as u64);
-        inputs.insert(info.name.clone(), draw(info, seed, sizes)?);
+    let ranges = domain::ranges(model);
+    let mut sets: Vec<Set> = Vec::new();
+    for (number, &width) in widths(model, other).iter().enumerate() {
+        let mut inputs = Inputs::new();
+        for (index, info) in infos.iter().enumerate() {
+            let seed = seed.wrapping_mul(0x1_0000).wrapping_add((number * 0x100 + index) as u64);
+            let range = ranges.get(&info.name).copied();
+            inputs.insert(info.name.clone(), draw(info, range, width, seed, sizes)?);
+        }
+        let said = format!("floats of width {width}, indices over their range, masks both ways");
+        sets.push(Set { inputs, said });
     }
     let sizes: Vec<String> = named
         .iter()
         .map(|name| format!("{name} = {}", sizes.get(*name).copied().unwrap_or(1)))
         .collect();
     let sizes = if sizes.is_empty() { String::new() } else { format!("; {}", sizes.join(", ")) };
+    let more = if sets.len() > 1 { " and wider" } else { "" };
     let note = format!(
-        "inputs were drawn with seed {seed}: floats from a normal distribution, integers and bools \
-         0 or 1{sizes}"
+        "inputs were drawn with seed {seed}: floats from a normal distribution{more}, indices over \
+         their whole range, bools 0 and 1{sizes}"
     );
-    Ok((inputs, Some(note).filter(|_| !infos.is_empty())))
+    Ok((sets, Some(note).filter(|_| !infos.is_empty())))
 }
 
-fn draw(info: &ValueInfo, seed: u64, sizes: &BTreeMap<String, usize>) -> Result<Tensor> {
+/// Widths of the floats of each set; the last reaches every corner of the graph. Where nothing clips, rounds or chooses and no input is an index or
+/// a mask, one set shows what others would; in half precision and int8 wide ones overflow.
+fn widths(model: &Model, other: &Model) -> Vec<f64> {
+    let is_whole = |info: &ValueInfo| info.dtype.is_some_and(|dtype| !dtype.is_float());
+    let has_more = domain::has_corners(model)
+        || domain::has_corners(other)
+        || model.inputs().iter().any(is_whole);
+    match (has_more, domain::is_narrow(model) || domain::is_narrow(other)) {
+        (false, _) => vec![1.0],
+        (true, true) => vec![1.0, 1.0],
+        (true, false) => {
+            let reach = domain::reach(model).max(domain::reach(other));
+            vec![1.0, 8.0, (2.0 * reach).max(64.0)]
+        }
+    }
+}
+
+fn draw(
+    info: &ValueInfo,
+    range: Option<(i64, i64)>,
+    width: f64,
+    seed: u64,
+    sizes: &BTreeMap<String, usize>,
+) -> Result<Tensor> {
     let size = |dim: &Dim| match dim {
         Dim::Fixed(size) => *size,
         Dim::Named(name) => sizes.get(name).copied().unwrap_or(1),
@@ -291,7 +359,11 @@ fn draw(info: &ValueInfo, seed: u64, sizes: &BTreeMap<String, usize>) -> Result<
     if let (Some(dtype), Some(shape)) = (info.dtype, dims.and_then(Shape::new))
         && shape.elements() <= MAX_DRAWN_ELEMENTS
     {
-        return Ok(mock_tensor(dtype, &shape, seed));
+        // The first set is that of every other command that makes up floats.
+        return Ok(match dtype.is_float() && width <= 1.0 {
+            true => mock_tensor(dtype, &shape, seed),
+            false => domain::draw(dtype, &shape, range, width, seed),
+        });
     }
     let message = format!("values for input {:?}, {info}, cannot be made up", info.name);
     let found = Diagnostic::error(codes::INPUT_MISSING, message);

@@ -258,6 +258,9 @@ codes! {
     1236 NODE_UNKNOWN "a bundle has no node of this name";
     1237 NODE_DRIFTS "operator by operator, a model is not what was recorded";
     1238 AGAINST_INVALID "what a module is to be compared against cannot be used";
+    1240 DRIFT_END_TO_END "an output is wrong although every operator is within its budget";
+    1241 DRIFT_TABLE "a table that is read by index holds other rows than the original's";
+    1242 DRIFT_LIMIT "a number that values are clipped at or compared with is another one, and no input shows it";
 
     1301 TRANSFORMATION_INVALID "something is not a transformation, or returned no graph module";
     1302 SIGNATURE_UNDEFINED "a parameter of a transformation has no stable value to sign";

@@ -111,10 +111,18 @@ pub struct DriftRow {
     /// Errors of both sides against float64, if that was computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub float64: Option<AgainstFloat64>,
-    /// Most that the operator may introduce.
+    /// Most that the operator may introduce, at its largest values.
     #[serde(with = "crate::number")]
     #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
     pub budget: f64,
+    /// The element that takes the most of its own budget; `None` where all are equal, and where one
+    /// budget holds for all elements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub element: Option<DriftElement>,
+    /// How far errors point one way: their median, each as a part of its element's budget. Roundings
+    /// go both ways.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bias: f64,
     /// The answer, by introduced error.
     pub verdict: Verdict,
     /// Why the numbers do not decide: another shape or dtype, NaN in the original.
@@ -127,6 +135,31 @@ pub struct DriftRow {
     /// `float32`, or `float32 input "x"`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reference: String,
+}
+
+/// One element of a value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DriftElement {
+    /// Position along each axis.
+    pub index: Vec<usize>,
+    /// The reference there.
+    #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
+    pub reference: f64,
+    /// What the operator gives there.
+    #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
+    pub candidate: f64,
+    /// Most that it may be off.
+    #[serde(with = "crate::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::number::Number"))]
+    pub budget: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
 }
 
 /// What makes an operator wrong.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{DriftReport, DriftRow, ErrorFigures, ProgramStatus, Verdict};
+use crate::{DriftElement, DriftReport, DriftRow, ErrorFigures, ProgramStatus, Verdict};
 
 /// Levels of modules that are told apart: paths come from files, and every level is a group.
 const MAX_DEPTH: usize = 32;
@@ -14,17 +14,28 @@ impl ErrorFigures {
     }
 }
 
+/// The part of its budget by which the error of most elements may point one way.
+const ONE_WAY: f64 = 0.125;
+
+impl DriftElement {
+    /// Its error as a part of its budget.
+    pub fn strain(&self) -> f64 {
+        let error = (self.candidate - self.reference).abs();
+        if error > 0.0 { error / self.budget } else { 0.0 }
+    }
+}
+
 impl DriftRow {
-    /// Introduced error as a part of the budget: above 1 is too much. Infinite where the numbers do
-    /// not decide.
+    /// Introduced error as a part of the budget, at the element that takes the most of its own: above
+    /// 1 is too much. So is error that points one way by an eighth of the budget: roundings do not.
+    /// Infinite where the numbers do not decide.
     pub fn strain(&self) -> f64 {
         let error = self.introduced.largest();
-        if self.problem.is_some() {
-            f64::INFINITY
-        } else if error > 0.0 {
-            error / self.budget
-        } else {
-            0.0
+        match &self.element {
+            _ if self.problem.is_some() || error.is_infinite() => f64::INFINITY,
+            Some(element) => element.strain().max(self.bias.abs() / ONE_WAY),
+            None if error > 0.0 => error / self.budget,
+            None => 0.0,
         }
     }
 }

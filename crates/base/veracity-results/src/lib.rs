@@ -29,8 +29,8 @@ pub use difference::{
     Change, Errors, Judged, PortDifference, PortSide, ProofDifference, Section, Sides,
 };
 pub use drift::{
-    AgainstFloat64, Cause, CauseKind, DRIFT_SCHEMA_VERSION, DriftReport, DriftRow, ErrorFigures,
-    GraphRecord, ProgramStatus, ProgramValue, Unmapped,
+    AgainstFloat64, Cause, CauseKind, DRIFT_SCHEMA_VERSION, DriftElement, DriftReport, DriftRow,
+    ErrorFigures, GraphRecord, ProgramStatus, ProgramValue, Unmapped,
 };
 pub use drift_groups::{DriftCounts, DriftGroup, ModuleGroup};
 pub use measurement::{

@@ -113,8 +113,9 @@ pub struct Measurement {
     pub reference_range: Option<(f64, f64)>,
     /// Smallest and largest finite candidate, if there is one.
     pub candidate_range: Option<(f64, f64)>,
-    /// The pair with the largest absolute error: the first of them in row-major order. `None`
-    /// when no compared pair differs.
+    /// The pair to look at first: of those outside of the tolerance the one with the largest error as a
+    /// part of its bound; where all are inside, the one with the largest error. The first of
+    /// several in row-major order; `None` when no compared pair differs.
     pub worst: Option<Worst>,
     /// NaN and infinities of both sides.
     pub non_finite: NonFinite,

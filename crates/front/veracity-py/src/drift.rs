@@ -14,6 +14,9 @@ use crate::input::Input;
 use crate::options::{engine_choice, invalid, session_options};
 use crate::progress::shown;
 
+/// Ranges by input, and how far inputs should reach.
+type Domain = (BTreeMap<String, (i64, i64)>, Option<f64>);
+
 /// One exported model beside what the original computed.
 #[pyclass(module = "veracity._native")]
 pub(crate) struct Parity {
@@ -41,6 +44,11 @@ impl Parity {
     fn new(py: Python<'_>, model: Vec<u8>) -> PyResult<Self> {
         let parity = py.detach(|| drift::Parity::new(model)).or_raise(py)?;
         Ok(Self { parity: Some(parity), compared: None })
+    }
+
+    /// Ranges of integer inputs, and how far inputs should reach if something clips or rounds.
+    fn domain(&mut self, py: Python<'_>) -> PyResult<Domain> {
+        Ok(self.held(py)?.domain())
     }
 
     /// Keeps a weight that the model reads as an input. It is read where it is and must not change.

@@ -1,7 +1,7 @@
 //! Judges a measurement by a tolerance. A pure function: the tensors may be long gone.
 
 use veracity_diag::{Diagnostic, codes};
-use veracity_results::{Measurement, NonFinite, Tolerance};
+use veracity_results::{Measurement, NonFinite, Tolerance, Worst};
 
 /// Room for the roundings of a bound, relative to the numbers that made it.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
@@ -101,13 +101,19 @@ fn surely_outside(measured: &Measurement, tolerance: Tolerance) -> bool {
     let (atol, rtol) = (tolerance.atol(), tolerance.rtol());
     let counted = measured.tolerance;
     let narrower = atol <= counted.atol() && rtol <= counted.rtol() && measured.outside > 0;
-    let largest = measured.worst.as_ref().map_or(measured.max_abs_reference, |w| w.reference);
-    let worst = measured.max_abs > tolerance.bound(largest);
+    let worst = match &measured.worst {
+        Some(worst) => error_of(worst) > tolerance.bound(worst.reference),
+        None => measured.max_abs > tolerance.bound(measured.max_abs_reference),
+    };
     // The pair that set `min_atol` fails, unless its bound is rounded up: leave room for that.
     let room = measured.max_abs * ROUNDING;
     let below_min_atol = rtol <= counted.rtol() && atol + room < measured.min_atol;
     let relative = atol == 0.0 && measured.max_rel * (1.0 - ROUNDING) > rtol;
     narrower || worst || below_min_atol || relative
+}
+
+fn error_of(worst: &Worst) -> f64 {
+    (worst.candidate - worst.reference).abs()
 }
 
 fn undecided_reason() -> Diagnostic {
@@ -122,7 +128,12 @@ fn outside_reason(measured: &Measurement, tolerance: Tolerance) -> Diagnostic {
     let (atol, rtol) = (tolerance.atol(), tolerance.rtol());
     let place = measured.worst.as_ref().map_or_else(String::new, |worst| {
         let (reference, candidate) = (worst.reference, worst.candidate);
-        format!(" at {:?} (reference {reference}, candidate {candidate})", worst.index)
+        let at = format!("at {:?} (reference {reference}, candidate {candidate})", worst.index);
+        let share = error_of(worst) / tolerance.bound(reference);
+        if error_of(worst).to_bits() == measured.max_abs.to_bits() {
+            return format!(" {at}");
+        }
+        format!("; farthest outside, by {share:.3} times what is allowed, is the one {at}")
     });
     let count = if tolerance == measured.tolerance {
         format!("{} of {} values are outside of", measured.outside, measured.elements)

@@ -1,7 +1,7 @@
 //! Measures two tensors. Refuses what cannot be compared element by element; never broadcasts.
 
 use veracity_diag::{Diagnostic, Refusal, Result, codes};
-use veracity_results::{Measurement, Worst};
+use veracity_results::{Measurement, Tolerance, Worst};
 use veracity_tensor::TensorView;
 
 use crate::accumulate::Accumulator;
@@ -145,7 +145,7 @@ fn assemble(source: &Source<'_>, options: &MeasureOptions, pass: Pass) -> Measur
         max_abs_reference: summary.max_abs_reference(),
         reference_range: summary.references().ends(),
         candidate_range: summary.candidates.ends(),
-        worst: find_worst(source, &summary),
+        worst: worst(source, options.tolerance, &summary),
         tolerance: options.tolerance,
         outside: summary.outside,
         min_atol: summary.min_atol(options.tolerance),
@@ -154,6 +154,43 @@ fn assemble(source: &Source<'_>, options: &MeasureOptions, pass: Pass) -> Measur
         percentiles: options.percentiles.then(|| percentiles(source, known)).flatten(),
         non_finite: summary.non_finite.into_results(shape),
     }
+}
+
+/// The pair to look at first. Where pairs are outside of the tolerance it is the one that is farthest
+/// outside, as a part of its own bound: the largest error may well be inside.
+fn worst(source: &Source<'_>, tolerance: Tolerance, summary: &Summary) -> Option<Worst> {
+    if summary.outside > 0 && tolerance != Tolerance::EXACT {
+        return find_farthest(source, tolerance);
+    }
+    find_worst(source, summary)
+}
+
+/// The first pair with the largest error as a part of its bound. Reads everything again.
+fn find_farthest(source: &Source<'_>, tolerance: Tolerance) -> Option<Worst> {
+    let Source { reference, candidate, plan } = source;
+    let shape = reference.shape();
+    let mut reader = TileReader::new(reference, candidate, plan.tile);
+    let mut room = vec![0.0; plan.tile];
+    let mut found: Option<(f64, usize, f64, f64)> = None;
+    for block in 0..plan.blocks(shape.elements()) {
+        for (first, len) in plan.tiles(block, shape.elements()) {
+            let values = reader.tile(first, len).values;
+            let errors = errors::fill(plan.set, values, &mut room);
+            for (position, &error) in errors.iter().enumerate() {
+                let (reference, candidate) = values.at(position);
+                // Pairs that are not compared have no error.
+                let share = if error > 0.0 { error / tolerance.bound(reference) } else { 0.0 };
+                if share > found.map_or(0.0, |(most, ..)| most) {
+                    found = Some((share, first + position, reference, candidate));
+                }
+            }
+        }
+    }
+    found.map(|(_, position, reference, candidate)| Worst {
+        index: shape.index_from_flat(position),
+        reference,
+        candidate,
+    })
 }
 
 /// The first pair with the largest error: only the first block that holds it is read again.

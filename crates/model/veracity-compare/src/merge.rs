@@ -13,7 +13,7 @@ pub fn merge(total: &mut Measurement, other: &Measurement) {
     let squares =
         weighted(total.rms * total.rms, total.compared, other.rms * other.rms, other.compared);
     total.rms = squares.sqrt();
-    if other.max_abs > total.max_abs || total.worst.is_none() {
+    if is_worse(other, total) || total.worst.is_none() {
         total.worst.clone_from(&other.worst);
     }
     total.elements += other.elements;
@@ -30,6 +30,20 @@ pub fn merge(total: &mut Measurement, other: &Measurement) {
     total.percentiles = None::<Percentiles>;
     add_bins(&mut total.ulp_histogram, &other.ulp_histogram);
     add_non_finite(&mut total.non_finite, &other.non_finite);
+}
+
+/// Whether a measurement has the pair to look at first: the one that is farthest outside as a part of
+/// its bound, and the larger error where none is.
+fn is_worse(other: &Measurement, total: &Measurement) -> bool {
+    let share = |one: &Measurement| {
+        let worst = one.worst.as_ref().filter(|_| one.outside > 0)?;
+        Some((worst.candidate - worst.reference).abs() / one.tolerance.bound(worst.reference))
+    };
+    match (share(other), share(total)) {
+        (Some(other), Some(total)) => other > total,
+        (other, total) if other.is_some() != total.is_some() => other.is_some(),
+        _ => other.max_abs > total.max_abs,
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a mean over 2^53 elements is rounded anyway")]

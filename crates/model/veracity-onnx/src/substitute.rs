@@ -103,6 +103,76 @@ impl Model {
         })
     }
 
+    /// The model with other elements in some of its constants; names that are none are ignored.
+    #[must_use]
+    pub fn with_constants(&self, changed: &BTreeMap<String, Tensor>) -> Self {
+        let known: Vec<&String> = changed.keys().filter(|name| self.is_constant(name)).collect();
+        self.changed(|graph| {
+            let is_changed = |name: &str| known.iter().any(|known| *known == name);
+            graph
+                .node
+                .retain(|node| !(is_constant(node) && node.output.iter().any(|o| is_changed(o))));
+            graph.initializer.retain(|held| !is_changed(held.name()));
+            for name in &known {
+                graph.initializer.push(tensor_proto(Some((*name).clone()), &changed[*name]));
+            }
+        })
+    }
+
+    /// The model with a number added to some values, each by its name: as it is, or times another
+    /// value. Readers see the sum.
+    #[must_use]
+    pub fn with_added(&self, values: &BTreeMap<String, Option<String>>, number: f32) -> Self {
+        let plain = |op_type: &str, inputs: [String; 2], output: String| NodeProto {
+            op_type: Some(op_type.to_owned()),
+            input: inputs.to_vec(),
+            output: vec![output],
+            ..NodeProto::default()
+        };
+        self.changed(|graph| {
+            let constant = "veracity:added".to_owned();
+            let held = Tensor::from_slice(Shape::scalar(), &[number]);
+            graph
+                .initializer
+                .extend(held.ok().map(|held| tensor_proto(Some(constant.clone()), &held)));
+            let mut nodes = Vec::new();
+            for mut node in std::mem::take(&mut graph.node) {
+                let mut further = Vec::new();
+                for output in &mut node.output {
+                    let Some(factor) = values.get(output.as_str()) else { continue };
+                    let [exact, cast, scaled] =
+                        ["exact", "cast", "scaled"].map(|part| format!("{output}:{part}"));
+                    further.push(plain(
+                        "CastLike",
+                        [constant.clone(), exact.clone()],
+                        cast.clone(),
+                    ));
+                    let added = match factor {
+                        None => cast,
+                        Some(factor) => {
+                            further.push(plain("Mul", [factor.clone(), cast], scaled.clone()));
+                            scaled
+                        }
+                    };
+                    further.push(plain("Add", [exact.clone(), added], output.clone()));
+                    *output = exact;
+                }
+                nodes.push(node);
+                nodes.append(&mut further);
+            }
+            graph.node = nodes;
+        })
+    }
+
+    fn is_constant(&self, name: &str) -> bool {
+        let graph = self.graph();
+        graph.initializer.iter().any(|held| held.name() == name)
+            || graph
+                .node
+                .iter()
+                .any(|node| is_constant(node) && node.output.iter().any(|o| o == name))
+    }
+
     /// The attributes of the node at this position in [`Model::nodes`], by name.
     pub fn attributes(&self, node: usize) -> BTreeMap<String, Attribute> {
         self.graph().node.get(node).map(attributes).unwrap_or_default()

@@ -2,12 +2,12 @@
 
 use veracity_tensor::DType;
 
-/// What an operator may bring in: some units in the last place of its largest value.
+/// What an operator may bring in: some units in the last place of each element and of what was added
+/// up in it. The rule is in `elements.rs`.
 ///
-/// A unit in the last place of small elements would be too strict where large ones cancel, and an
-/// absolute bound says nothing without the scale. On ResNet-50 with made-up weights the worst
-/// operator of ONNX Runtime brings in 10 units, so that 64 leave room for longer sums; a weight
-/// that is wrong by one part in a thousand brings in hundreds.
+/// On ResNet-50 with made-up weights the worst operator of ONNX Runtime brings in 10 units of its
+/// largest value, so that 64 leave room for longer sums; a weight that is wrong by one part in a
+/// thousand brings in hundreds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
     /// Units in the last place of the largest reference, for single and double precision.
@@ -25,13 +25,19 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// The largest absolute error that passes. Integers and bools must be equal.
+    /// The largest absolute error that passes, where values reach `scale`. Integers and bools must be
+    /// equal.
     pub fn bound(self, dtype: DType, scale: f64) -> f64 {
+        self.relative(dtype) * scale
+    }
+
+    /// The part of itself by which a number may be off.
+    pub(crate) fn relative(self, dtype: DType) -> f64 {
         let units = match dtype {
             DType::F16 | DType::BF16 => self.units / HALF_PRECISION_SHARE,
             _ => self.units,
         };
-        epsilon(dtype) * units * scale
+        epsilon(dtype) * units
     }
 }
 

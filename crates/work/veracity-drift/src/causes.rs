@@ -15,6 +15,7 @@ mod nondeterminism;
 mod operator;
 mod pairing;
 mod precision;
+pub(crate) mod room;
 pub(crate) mod slice;
 mod trial;
 mod weight;
@@ -29,6 +30,7 @@ use veracity_tensor::SharedTensor;
 
 use crate::rows::comparable_values;
 use crate::values::Values;
+pub(crate) use attribute::says_how;
 use slice::Slice;
 use trial::{Outcome, Trial};
 pub(crate) use trial::{distance, run_alone};

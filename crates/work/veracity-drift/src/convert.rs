@@ -77,7 +77,7 @@ fn is_integer(dtype: DType) -> bool {
     !dtype.is_float() && dtype != DType::Bool
 }
 
-fn integers(tensor: &Tensor) -> Option<Vec<i64>> {
+pub(crate) fn integers(tensor: &Tensor) -> Option<Vec<i64>> {
     fn wide<E: Element + TryInto<i64>>(tensor: &Tensor) -> Option<Vec<i64>> {
         tensor.as_slice::<E>()?.iter().map(|&value| value.try_into().ok()).collect()
     }

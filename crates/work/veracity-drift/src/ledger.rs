@@ -11,8 +11,11 @@ use veracity_results::{
 };
 use veracity_tensor::TensorView;
 
+use crate::elements::{self, Allowed};
+use crate::look::put;
 use crate::rows::{Answer, DriftOptions, NOT_THERE, answer, figures, judge, not_a_number};
 use crate::rules::Operator;
+use crate::scales::around;
 use crate::values::held;
 use crate::wide::against_float64;
 
@@ -57,8 +60,11 @@ impl Ledger {
         let (dtype, scale) = (reference.dtype(), itself.max_abs_reference);
         let operator =
             Operator { name: &place.name, op_type: &place.op_type, module: &place.module };
+        let bound = self.options.bound(operator, dtype, scale);
         let mut row = DriftRow {
-            budget: self.options.bound(operator, dtype, scale).limit,
+            budget: bound.limit,
+            element: None,
+            bias: 0.0,
             dtype: dtype.to_string(),
             shape: reference.shape().dims().to_vec(),
             scale,
@@ -81,6 +87,12 @@ impl Ledger {
                 row.problem = disagreement(reference, candidate);
                 if row.problem.is_none() {
                     row.introduced = figures(&compare(reference, candidate)?);
+                    if let Some(relative) = bound.relative {
+                        let moved = around(reference, relative);
+                        let (limit, moved) = (bound.limit, Some(&moved));
+                        let allowed = Allowed { relative, limit, moved };
+                        put(&mut row, &elements::judge(reference, candidate, &allowed));
+                    }
                 }
                 judge(&mut row);
             }

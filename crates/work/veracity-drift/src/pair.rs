@@ -13,6 +13,7 @@ mod inputs;
 mod pursuit;
 mod survey;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use veracity_diag::progress::Stage;
@@ -20,15 +21,20 @@ use veracity_diag::{Diagnostic, Place, Result, codes};
 use veracity_engine::{Engine, SessionOptions};
 use veracity_onnx::{Model, NodeFacts};
 use veracity_results::{DriftReport, DriftRow, Verdict};
-use veracity_tensor::Tensor;
+use veracity_tensor::{DType, Tensor};
 
 use crate::convert::{alike, cast};
+use crate::elements::Judged;
+use crate::end;
+use crate::look::{Suspect, look, put};
+use crate::noise::{nudged, with_moved_constants};
 use crate::pairing::{self, Found, Source};
 use crate::program::program;
 use crate::quantised::is_quantised;
 use crate::repro;
 use crate::rows::{DriftOptions, GIVEN, figures, judge, report, tensor_figures};
 use crate::stretch::Stretches;
+use crate::tables;
 use bank::{Bank, chunks_of, evaluate};
 pub use pursuit::Pursuit;
 use pursuit::pursue;
@@ -73,6 +79,11 @@ pub fn pair(
     let (cuts, note) = introduced(&mut bank, candidate, &given.candidate, &mut surveyed, options)?;
     let mut report = finish(reference, candidate, &nodes, &mut surveyed, options);
     report.notes.splice(0..0, given.notes.into_iter().chain(note));
+    if end::is_due(&report.rows, options) && !surveyed.is_quantised() {
+        let (inputs, rows) = (&given.candidate, &report.rows);
+        let wrong = end_to_end(&bank, candidate, inputs, &surveyed, rows, &nodes)?;
+        end::put(&mut report, wrong);
+    }
     pursue(&mut report, &bank, (candidate, &given.candidate), (&surveyed, &cuts), pursuit)?;
     Ok(report)
 }
@@ -119,7 +130,7 @@ fn introduced_at(
     let cut_reference = rounds.then(|| surveyed.cut_reference(bank.model(), cuts)).transpose()?;
     let comparable = surveyed.comparable();
     let bytes = |index: usize| surveyed.bytes(index);
-    let mut all: Vec<(usize, Measured)> = Vec::new();
+    let mut all: Vec<(usize, Measured, Option<Judged>)> = Vec::new();
     let mut stage = Stage::new("operators", comparable.len());
     for chunk in chunks_of(&comparable, bytes, options.memory_bytes) {
         let names: Vec<&str> = chunk.iter().map(|&index| surveyed.name(index)).collect();
@@ -140,22 +151,118 @@ fn introduced_at(
             Some(cut) => surveyed.expected(cut, bank, &chunk, &values)?,
             None => values.clone(),
         };
-        let measured: Vec<Measured> = chunk
+        let mut measured: Vec<Measured> = chunk
             .iter()
             .zip(found)
             .map(|(&index, found)| surveyed.measured(index, &expected[&index], found.as_ref()))
             .collect::<Result<_>>()?;
+        let judged = looked_at(candidate, &part, &names, &given, &mut measured)?;
         stage.advance(chunk.len());
-        all.extend(chunk.into_iter().zip(measured));
+        let found = chunk.into_iter().zip(measured).zip(judged);
+        all.extend(found.map(|((index, measured), judged)| (index, measured, judged)));
     }
-    for (index, measured) in all {
+    for (index, measured, judged) in all {
         let row = &mut surveyed.rows[index];
         (row.introduced, row.problem) = (measured.figures, measured.problem);
         if measured.is_nan {
             row.verdict = Verdict::NotComparable;
         }
+        if let Some(judged) = judged {
+            put(row, &judged);
+        }
     }
     Ok(())
+}
+
+/// Looks at the elements of what was measured; `None` for what has none of its own to look at.
+fn looked_at<'v>(
+    candidate: &Side<'_>,
+    part: &Model,
+    names: &[&str],
+    given: &dyn Fn(&str) -> Option<&'v Tensor>,
+    measured: &mut [Measured],
+) -> Result<Vec<Option<Judged>>> {
+    let mut places = Vec::new();
+    let mut suspects = Vec::new();
+    for (place, measured) in measured.iter_mut().enumerate() {
+        if let Some(suspect) = measured.suspect.take() {
+            places.push(place);
+            suspects.push(suspect);
+        }
+    }
+    let mut again = |relative: f64, seed: u64, group: &[usize]| {
+        let names: Vec<&str> = group.iter().map(|&one| names[places[one]]).collect();
+        let types = group.iter().map(|&one| suspects[one].found.dtype());
+        moved(candidate, part, &names, given, (relative, seed), types)
+    };
+    let mut found: Vec<Option<Judged>> = vec![None; measured.len()];
+    for (judged, &place) in look(&suspects, &mut again).into_iter().zip(&places) {
+        found[place] = Some(judged);
+    }
+    Ok(found)
+}
+
+/// What values are when everything that they are computed from is moved a little, each in the type
+/// that it is compared in.
+fn moved<'v>(
+    side: &Side<'_>,
+    part: &Model,
+    names: &[&str],
+    given: &dyn Fn(&str) -> Option<&'v Tensor>,
+    (relative, seed): (f64, u64),
+    types: impl Iterator<Item = DType>,
+) -> Result<Vec<Option<Tensor>>> {
+    let model = with_moved_constants(&part.showing(names)?, relative, seed);
+    let inputs: BTreeMap<String, Tensor> = model
+        .inputs()
+        .into_iter()
+        .filter_map(|info| {
+            Some((info.name.clone(), nudged(given(&info.name)?, relative, seed, &info.name)))
+        })
+        .collect();
+    let found = evaluate(side, &model, names, &|name| inputs.get(name))?;
+    let in_type = |(value, dtype): (Option<Tensor>, DType)| {
+        value.and_then(|value| cast(&value, dtype).map(Cow::into_owned))
+    };
+    Ok(found.into_iter().zip(types).map(in_type).collect())
+}
+
+/// Holds the outputs of the candidate, computed from the inputs, to what roundings explain.
+fn end_to_end(
+    bank: &Bank<'_>,
+    candidate: &Side<'_>,
+    inputs: &Inputs,
+    surveyed: &Surveyed,
+    rows: &[DriftRow],
+    nodes: &[NodeFacts],
+) -> Result<Vec<Diagnostic>> {
+    let outputs: BTreeSet<String> =
+        candidate.model.outputs().into_iter().map(|output| output.name).collect();
+    let due: Vec<usize> = (0..rows.len())
+        .filter(|&index| outputs.contains(&rows[index].name))
+        .filter(|&index| rows[index].accumulated.largest() > 0.0)
+        .collect();
+    let names: Vec<&str> = due.iter().map(|&index| surveyed.name(index)).collect();
+    let values = bank.values(due.iter().map(|&index| (index, surveyed.source(index))))?;
+    let given = |name: &str| inputs.get(name);
+    let found = evaluate(candidate, candidate.model, &names, &given)?;
+    let (mut suspects, mut judged) = (Vec::new(), Vec::new());
+    for ((&index, found), &name) in due.iter().zip(&found).zip(&names) {
+        let both = values.get(&index).zip(found.as_ref());
+        let both = both.and_then(|(reference, found)| alike(reference, found));
+        if let (Some((reference, found)), Some(relative)) = (both, surveyed.relative(index)) {
+            let (reference, found) = (reference.into_owned(), found.into_owned());
+            suspects.push(Suspect { relative, limit: f64::INFINITY, reference, found });
+            judged.push(name);
+        }
+    }
+    let mut again = |relative: f64, seed: u64, group: &[usize]| {
+        let names: Vec<&str> = group.iter().map(|&one| judged[one]).collect();
+        let types = group.iter().map(|&one| suspects[one].found.dtype());
+        moved(candidate, candidate.model, &names, &given, (relative, seed), types)
+    };
+    let wide: Vec<Option<Tensor>> = suspects.iter().map(|_| None).collect();
+    Ok(end::findings(&judged, &suspects, &wide, rows, nodes, &mut again))
 }
 
 /// Judges every row and puts the report together.
@@ -189,14 +296,68 @@ fn finish(
         pairings.iter().map(|pairing| pairing.source.name()).zip(&report.rows).collect();
     report.program = program(&reference.model.nodes(), &sources, left_out);
     let missing = missing_outputs(reference.model, &sources);
+    let tables = wrong_tables(reference.model, candidate.model, nodes, pairings, options);
     if !missing.is_empty() {
         report.verdict = report.verdict.max(Verdict::NotComparable);
     }
     report.reasons.extend(missing);
+    end::put(&mut report, tables);
+    if report.verdict < Verdict::Disproved {
+        let limits = other_limits(reference.model, candidate.model, nodes, pairings, options);
+        if !limits.is_empty() {
+            report.verdict = report.verdict.max(Verdict::NotComparable);
+        }
+        report.reasons.extend(limits);
+    }
     let used = report.rows.iter().filter_map(|row| options.rule_for(row));
     let used: Vec<usize> = used.chain(rules.iter().copied()).collect();
     report.notes.extend(options.rules.unused(&used));
     report
+}
+
+/// Tables behind compared values that are not the reference's. Where a wrong row was read, the row
+/// of the value says so already.
+fn wrong_tables(
+    reference: &Model,
+    candidate: &Model,
+    nodes: &[NodeFacts],
+    pairings: &[pairing::Pairing],
+    options: &DriftOptions,
+) -> Vec<Diagnostic> {
+    let judged = |there: &NodeFacts, here: &NodeFacts| {
+        tables::differing((reference, there), (candidate, here), options.budget)
+    };
+    both_nodes(reference, nodes, pairings, &judged)
+}
+
+/// Numbers at which both clip or compare that are others, and that no value shows.
+fn other_limits(
+    reference: &Model,
+    candidate: &Model,
+    nodes: &[NodeFacts],
+    pairings: &[pairing::Pairing],
+    options: &DriftOptions,
+) -> Vec<Diagnostic> {
+    let judged = |there: &NodeFacts, here: &NodeFacts| {
+        tables::other_limit((reference, there), (candidate, here), options.budget)
+    };
+    both_nodes(reference, nodes, pairings, &judged)
+}
+
+/// What is to be said about the two nodes that give each compared value.
+fn both_nodes(
+    reference: &Model,
+    nodes: &[NodeFacts],
+    pairings: &[pairing::Pairing],
+    judged: &dyn Fn(&NodeFacts, &NodeFacts) -> Option<Diagnostic>,
+) -> Vec<Diagnostic> {
+    let theirs = reference.nodes();
+    let producers = pairing::producers(&theirs);
+    let found = pairings.iter().filter_map(|pairing| {
+        let there = &theirs[*producers.get(pairing.source.name())?];
+        judged(there, &nodes[pairing.node])
+    });
+    found.collect()
 }
 
 /// Outputs of the reference that nothing was held against.

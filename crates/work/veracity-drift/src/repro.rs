@@ -13,13 +13,15 @@ use veracity_results::{DriftReport, DriftRow, REPRO_SCHEMA_VERSION, ReproRecord,
 use veracity_tensor::file::{self, TensorMap};
 use veracity_tensor::{SharedTensor, Tensor};
 
+use crate::causes::room::{is_within, room};
 use crate::causes::{Evidence, distance, export_slice, reference_of, run_alone};
 use crate::run::run_once;
 use crate::values::{Values, held, view};
 
 /// The operator with its weights.
 pub const MODEL_FILE: &str = "model.onnx";
-/// `in/<name>`, `expected/<name>` and `found/<name>`.
+/// `in/<name>`, `expected/<name>`, `found/<name>`, and `allowed/<name>` where each element has a budget
+/// of its own.
 pub const VALUES_FILE: &str = "values.safetensors";
 /// What it is about.
 pub const RECORD_FILE: &str = "repro.json";
@@ -59,6 +61,10 @@ pub fn write(
     tensors.insert(format!("expected/{name}"), view(reference)?.to_tensor());
     if let Some(found) = &found {
         tensors.insert(format!("found/{name}"), view(found)?.to_tensor());
+        let how = (evidence.engine, evidence.session);
+        if let Some(allowed) = room(row, &slice, reference, found, how) {
+            tensors.insert(format!("allowed/{name}"), allowed);
+        }
     }
     folder::write(folder.as_ref(), &slice.model, &tensors, &record)?;
     Ok(Some(name.to_owned()))
@@ -138,13 +144,17 @@ pub fn run(folder: impl AsRef<Path>, engine: &dyn Engine) -> Result<ReproRun> {
     };
     let error = again.as_ref().and_then(|again| distance(&held(&expected.view()), again));
     let error = error.unwrap_or(f64::INFINITY);
+    let shows = match (value("allowed"), &again) {
+        (Some(allowed), Some(again)) => !is_within(&held(&expected.view()), again, allowed),
+        _ => error > record.budget,
+    };
     let again =
         again.as_ref().map(|again| view(again).map(|again| again.to_tensor())).transpose()?;
     Ok(ReproRun {
         value: record.value,
         engine: engine.name().to_owned(),
         engine_version: engine.version(),
-        shows: error > record.budget,
+        shows,
         repeats: again.as_ref() == found,
         error,
         budget: record.budget,

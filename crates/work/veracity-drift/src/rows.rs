@@ -70,17 +70,19 @@ impl Default for DriftOptions {
 pub(crate) struct Bound {
     /// As an absolute error.
     pub(crate) limit: f64,
-    /// Whether a rule says so, whatever the values are.
-    pub(crate) is_absolute: bool,
+    /// As a part of the values; `None` where a rule says how much, whatever the values are.
+    pub(crate) relative: Option<f64>,
 }
 
 impl DriftOptions {
     /// The most that an operator may introduce, by the rules and the budget.
     pub(crate) fn bound(&self, operator: Operator<'_>, dtype: DType, scale: f64) -> Bound {
-        let relative =
-            |budget: Budget| Bound { limit: budget.bound(dtype, scale), is_absolute: false };
+        let relative = |budget: Budget| Bound {
+            limit: budget.bound(dtype, scale),
+            relative: Some(budget.relative(dtype)).filter(|_| dtype.is_float()),
+        };
         match self.rules.first_for(operator) {
-            Some((_, Allowance::Absolute(limit))) => Bound { limit, is_absolute: true },
+            Some((_, Allowance::Absolute(limit))) => Bound { limit, relative: None },
             Some((_, Allowance::Units(units))) => relative(Budget { units }),
             Some((_, Allowance::Skip)) | None => relative(self.budget),
         }
@@ -99,6 +101,8 @@ pub(crate) struct Planned {
     /// Position of the node that gives it.
     node: usize,
     info: ValueInfo,
+    /// The part of itself by which an element may be off.
+    pub(crate) relative: Option<f64>,
     /// Its row, once its reference is there.
     pub(crate) row: Option<DriftRow>,
 }
@@ -123,7 +127,13 @@ pub(crate) fn plan(
                 skipped.push(rule);
                 continue;
             }
-            planned.push(Planned { name: name.clone(), node: position, info, row: None });
+            planned.push(Planned {
+                name: name.clone(),
+                node: position,
+                info,
+                relative: None,
+                row: None,
+            });
         }
     }
     (planned, skipped)
@@ -131,7 +141,7 @@ pub(crate) fn plan(
 
 /// The row of a value, still without figures.
 pub(crate) fn row(
-    planned: &Planned,
+    planned: &mut Planned,
     nodes: &[NodeFacts],
     reference: &SharedTensor,
     options: &DriftOptions,
@@ -141,7 +151,8 @@ pub(crate) fn row(
     let operator = Operator { name, op_type: &node.op_type, module: &origin.module };
     let itself = compare(reference, reference)?;
     let scale = itself.max_abs_reference;
-    let budget = options.bound(operator, reference.dtype(), scale).limit;
+    let bound = options.bound(operator, reference.dtype(), scale);
+    planned.relative = bound.relative;
     Ok(DriftRow {
         name: name.clone(),
         op_type: node.op_type.clone(),
@@ -154,7 +165,9 @@ pub(crate) fn row(
         accumulated: ErrorFigures::default(),
         introduced: ErrorFigures::default(),
         float64: None,
-        budget,
+        budget: bound.limit,
+        element: None,
+        bias: 0.0,
         verdict: not_a_number(&itself),
         problem: disagreement(&planned.info, reference),
         cause: None,
@@ -212,8 +225,7 @@ pub(crate) fn figures(measured: &Measurement) -> ErrorFigures {
 
 /// A row comes in as proved, or as not comparable where the original is NaN.
 pub(crate) fn judge(row: &mut DriftRow) {
-    let within = row.introduced.max_abs <= row.budget && row.introduced.mismatching == 0;
-    if row.problem.is_some() || !within {
+    if row.strain() > 1.0 {
         row.verdict = Verdict::Disproved;
     } else if row.verdict == Verdict::NotComparable {
         row.problem = Some("the original has NaN here".to_owned());

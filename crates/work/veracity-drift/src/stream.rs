@@ -8,18 +8,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use veracity_diag::Result;
 use veracity_diag::progress::Stage;
+use veracity_diag::{Diagnostic, Result};
 use veracity_engine::Engine;
 use veracity_onnx::{Model, NodeFacts};
 use veracity_results::{DriftReport, DriftRow};
-use veracity_tensor::SharedTensor;
+use veracity_tensor::{SharedTensor, Tensor};
 
 use crate::careful::{Careful, Got};
+use crate::end;
+use crate::look::{Suspect, look, put};
+use crate::noise::{nudged, with_moved_constants};
 use crate::rows::{
     DriftOptions, GIVEN, NOT_THERE, Planned, compare, figures, judge, plan, report, row,
 };
-use crate::values::{Values, view};
+use crate::values::{Values, held as held_tensor, view};
 use crate::wide::against_float64;
 
 /// What the original's values are compared with. It is the same in all calls of a [`Stream`].
@@ -53,6 +56,10 @@ pub struct Stream {
     /// Whether the export could not compute a value: it is run from its inputs from then on.
     is_broken: bool,
     kept: Option<Values>,
+    /// What the export gives from its inputs, and what it should give.
+    outputs: Vec<Output>,
+    output_names: BTreeSet<String>,
+    relative: BTreeMap<String, f64>,
     stage: Stage,
 }
 
@@ -61,6 +68,27 @@ struct Due {
     place: usize,
     name: String,
     reference: SharedTensor,
+}
+
+/// An output of the export that differs from what it should be.
+struct Output {
+    name: String,
+    reference: SharedTensor,
+    found: SharedTensor,
+    wide: Option<SharedTensor>,
+}
+
+impl Output {
+    /// Nothing but what moves bounds what adds up.
+    fn suspect(&self, relative: f64) -> Result<Suspect> {
+        let [reference, found] = [view(&self.reference)?, view(&self.found)?];
+        let (reference, found) = (reference.to_tensor(), found.to_tensor());
+        Ok(Suspect { relative, limit: f64::INFINITY, reference, found })
+    }
+
+    fn wide_tensor(&self) -> Option<Tensor> {
+        self.wide.as_ref().and_then(|wide| view(wide).ok()).map(|wide| wide.to_tensor())
+    }
 }
 
 impl Stream {
@@ -88,6 +116,9 @@ impl Stream {
             candidates,
             is_broken: false,
             kept: None,
+            outputs: Vec::new(),
+            output_names: model.outputs().into_iter().map(|output| output.name).collect(),
+            relative: BTreeMap::new(),
             stage,
         })
     }
@@ -108,7 +139,8 @@ impl Stream {
         let Some(&place) = self.places.get(name) else { return Ok(()) };
         let planned = &mut self.planned[place];
         if planned.row.is_none() {
-            planned.row = Some(row(planned, &self.nodes, &reference, options)?);
+            let made = row(planned, &self.nodes, &reference, options)?;
+            planned.row = Some(made);
             self.wide.extend(wide.map(|wide| (name.to_owned(), wide)));
             self.references.insert(name.to_owned(), reference);
         }
@@ -126,15 +158,47 @@ impl Stream {
     /// Compares what is left and says what was found. Values that never came have no row.
     pub fn finish(mut self, against: &Against<'_>) -> Result<DriftReport> {
         self.compare_rest(against)?;
-        let Self { nodes, planned, skipped, .. } = self;
+        let planned = std::mem::take(&mut self.planned);
+        self.relative =
+            planned.iter().filter_map(|one| Some((one.name.clone(), one.relative?))).collect();
         let mut rows: Vec<DriftRow> = planned.into_iter().filter_map(|one| one.row).collect();
         rows.iter_mut().for_each(judge);
         let options = against.options;
+        let wrong = match end::is_due(&rows, options) {
+            true => self.end_to_end(against, &rows)?,
+            false => Vec::new(),
+        };
+        let Self { nodes, skipped, .. } = self;
         let used = rows.iter().filter_map(|row| options.rule_for(row)).chain(skipped);
         let unused = options.rules.unused(&used.collect::<Vec<_>>());
         let mut report = report(against.model, rows, &nodes, against.engine, options);
         report.notes.extend(unused);
+        end::put(&mut report, wrong);
         Ok(report)
+    }
+
+    /// Holds the outputs, computed from the inputs, to what roundings explain.
+    fn end_to_end(&self, against: &Against<'_>, rows: &[DriftRow]) -> Result<Vec<Diagnostic>> {
+        let relative = |output: &Output| self.relative.get(&output.name).copied();
+        let due: Vec<(&Output, f64)> =
+            self.outputs.iter().filter_map(|one| Some((one, relative(one)?))).collect();
+        let suspects: Vec<Suspect> =
+            due.iter().map(|(one, relative)| one.suspect(*relative)).collect::<Result<_>>()?;
+        let mut again = |relative: f64, seed: u64, group: &[usize]| {
+            let wanted: Vec<Due> = group
+                .iter()
+                .map(|&one| Due {
+                    place: 0,
+                    name: due[one].0.name.clone(),
+                    reference: due[one].0.reference.clone(),
+                })
+                .collect();
+            let wanted: Vec<&Due> = wanted.iter().collect();
+            moved(against.model, &wanted, &Values::new(), against, relative, seed)
+        };
+        let names: Vec<&str> = due.iter().map(|(one, _)| one.name.as_str()).collect();
+        let wide: Vec<Option<Tensor>> = due.iter().map(|(one, _)| one.wide_tensor()).collect();
+        Ok(end::findings(&names, &suspects, &wide, rows, &self.nodes, &mut again))
     }
 
     fn compare_rest(&mut self, against: &Against<'_>) -> Result<()> {
@@ -216,7 +280,14 @@ impl Stream {
                 self.is_broken = true;
                 continue;
             };
-            row.accumulated = figures(&compare(reference, &found)?);
+            let measured = compare(reference, &found)?;
+            row.accumulated = figures(&measured);
+            let is_output = self.output_names.contains(name);
+            if is_output && (measured.differing > 0 || measured.non_finite.mismatching > 0) {
+                let wide = self.wide.get(name).cloned();
+                let (reference, found) = (reference.clone(), found.clone());
+                self.outputs.push(Output { name: name.clone(), reference, found, wide });
+            }
             if let Some(wide) = self.wide.remove(name)
                 && wide.shape() == reference.shape()
             {
@@ -235,10 +306,21 @@ impl Stream {
     /// Measures values that are each computed from references.
     fn introduced(&mut self, due: &[Due], cut: &Model, against: &Against<'_>) -> Result<()> {
         let found = computed(cut, due, &self.references, against)?;
-        for (Due { place, reference, .. }, found) in due.iter().zip(found) {
+        let (mut suspects, mut places) = (Vec::new(), Vec::new());
+        for (number, (Due { place, reference, .. }, found)) in due.iter().zip(found).enumerate() {
+            let relative = self.planned[*place].relative;
             let Some(row) = self.planned[*place].row.as_mut() else { continue };
             match found {
-                Got::Value(found) => row.introduced = figures(&compare(reference, &found)?),
+                Got::Value(found) => {
+                    let measured = compare(reference, &found)?;
+                    row.introduced = figures(&measured);
+                    if let Some(relative) = relative.filter(|_| measured.differing > 0) {
+                        let [reference, found] = [view(reference)?, view(&found)?];
+                        let (reference, found) = (reference.to_tensor(), found.to_tensor());
+                        suspects.push(Suspect { relative, limit: row.budget, reference, found });
+                        places.push(number);
+                    }
+                }
                 Got::Problem(text) => {
                     row.introduced = NOT_THERE;
                     row.problem = Some(text);
@@ -246,8 +328,48 @@ impl Stream {
                 Got::Unreached => row.introduced = NOT_THERE,
             }
         }
+        let mut again = |relative: f64, seed: u64, group: &[usize]| {
+            let due: Vec<&Due> = group.iter().map(|&one| &due[places[one]]).collect();
+            moved(cut, &due, &self.references, against, relative, seed)
+        };
+        let judged = look(&suspects, &mut again);
+        for (judged, number) in judged.iter().zip(places) {
+            if let Some(row) = self.planned[due[number].place].row.as_mut() {
+                put(row, judged);
+            }
+        }
         Ok(())
     }
+}
+
+/// What values are when everything that they are computed from is moved a little.
+fn moved(
+    cut: &Model,
+    due: &[&Due],
+    given: &Values,
+    against: &Against<'_>,
+    relative: f64,
+    seed: u64,
+) -> Result<Vec<Option<Tensor>>> {
+    let names: Vec<&str> = due.iter().map(|one| one.name.as_str()).collect();
+    let part = with_moved_constants(&cut.part_for(&names)?, relative, seed);
+    let value = |name: &str| {
+        let held = match name.strip_prefix(GIVEN) {
+            Some(value) => given.get(value)?,
+            None => against.inputs.get(name)?,
+        };
+        let tensor = view(held).ok()?.to_tensor();
+        Some(held_tensor(&nudged(&tensor, relative, seed, name).view()))
+    };
+    let wanted: Vec<(&str, &SharedTensor)> =
+        due.iter().map(|one| (one.name.as_str(), &one.reference)).collect();
+    let session = &against.options.session;
+    let found = Careful { engine: against.engine, given: &value, session }.run(&part, &wanted)?;
+    let tensor = |got: &Got| match got {
+        Got::Value(value) => view(value).ok().map(|value| value.to_tensor()),
+        _ => None,
+    };
+    Ok(found.iter().map(tensor).collect())
 }
 
 /// Values of a model, which reads those at which it is cut from `given`.

@@ -183,4 +183,15 @@ remedies! {
         "`against` names no program, the program takes other arguments, or options for ONNX \
          were given beside it.",
         "Give `onnx`, `program`, an `ExportedProgram` or a `.pt2` file of this module.";
+    DRIFT_END_TO_END
+        "Each operator is right to roundings on the reference's values, and yet the output is \
+         farther off than moving all inputs and constants by as much explains.",
+        "Begin at the value that the message names: its error arrives from the inputs on.";
+    DRIFT_TABLE
+        "A row of an embedding or another table differs. Indices that were not given read it.",
+        "Export the table again; the message names the first row that differs.";
+    DRIFT_LIMIT
+        "Both models clip or compare at one place, each at another number, and no value that was seen \
+         lies in between.",
+        "Give inputs that lie between the two numbers, or use the same number.";
 }

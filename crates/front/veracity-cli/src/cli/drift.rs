@@ -61,7 +61,7 @@ pub(crate) struct DriftArgs {
     /// How far the reference is optimised
     #[arg(long, value_name = "LEVEL", default_value = "none", value_parser = level())]
     pub(crate) reference_level: OptimizationLevel,
-    /// What an operator may introduce, in units in the last place of its largest value
+    /// What an operator may introduce, in units in the last place of each element
     #[arg(long, value_name = "UNITS", value_parser = tolerance_part)]
     #[arg(default_value = "64", allow_negative_numbers = true)]
     pub(crate) budget: f64,

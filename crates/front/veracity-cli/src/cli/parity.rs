@@ -58,7 +58,7 @@ pub(crate) struct ParityArgs {
     #[arg(long, value_name = "A", default_value_t = 1e-4, value_parser = tolerance_part)]
     #[arg(allow_negative_numbers = true)]
     pub(crate) tolerance: f64,
-    /// Most that an operator may bring in, in units in the last place of its largest value
+    /// Most that an operator may bring in, in units in the last place of each element
     #[arg(long, value_name = "UNITS", default_value_t = 64.0, value_parser = tolerance_part)]
     #[arg(allow_negative_numbers = true)]
     pub(crate) budget: f64,

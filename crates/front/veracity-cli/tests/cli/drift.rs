@@ -63,8 +63,8 @@ fn models_that_compute_the_same_are_proved() {
     0          2.51e-5    0             MatMul    product
     0          2.51e-5    0             Relu      y
 
-    note: inputs were drawn with seed 0: floats from a normal distribution, integers
-        and bools 0 or 1; batch = 3
+    note: inputs were drawn with seed 0: floats from a normal distribution, indices
+        over their whole range, bools 0 and 1; batch = 3
     2 proved, 0 disproved, 0 not comparable
     ");
 }
@@ -80,7 +80,7 @@ fn the_operator_that_differs_is_named() {
     export: 2 of 2 values compared, 0 part of compared ones, 0 not mapped
     original: 1 of 2 tensors proved, 0 folded into proved (50 %), 0 not mapped
     origin: product (MatMul)
-        introduces 1.00e-1, 2.6e3 times its budget of 3.81e-5
+        introduces 1.00e-1 at [0, 0], 2.6e3 times its budget of 3.81e-5
         cause: weight_bit_mismatch: `w` differs from the original in 1 of 2
           elements, by up to 1.00e-1 (ruled out: nondeterminism: it gives the same
           again, with 1 and with 2 threads, layout: no order of the axes restores
@@ -193,8 +193,8 @@ fn nothing_in_common_and_nan_are_inconclusive() {
     not mapped: z (Abs): it feeds no compared value
     not mapped: product (MatMul): nothing that was compared depends on it
     not mapped: y (Relu): nothing that was compared depends on it
-    note: inputs were drawn with seed 0: floats from a normal distribution, integers
-        and bools 0 or 1; batch = 1
+    note: inputs were drawn with seed 0: floats from a normal distribution and
+        wider, indices over their whole range, bools 0 and 1; batch = 1
     0 proved, 0 disproved, 0 not comparable
     "#);
     let said = desk.run("drift a.onnx same.onnx --inputs nan.npz --engine ort");
@@ -268,7 +268,7 @@ fn a_baseline_fails_only_on_what_got_worse() {
     export: 2 of 2 values compared, 0 part of compared ones, 0 not mapped
     original: 1 of 2 tensors proved, 0 folded into proved (50 %), 0 not mapped
     origin: product (MatMul)
-        introduces 1.00e-1, 2.6e3 times its budget of 3.81e-5
+        introduces 1.00e-1 at [0, 0], 2.6e3 times its budget of 3.81e-5
         cause: weight_bit_mismatch: `w` differs from the original in 1 of 2
           elements, by up to 1.00e-1 (ruled out: nondeterminism: it gives the same
           again, with 1 and with 2 threads, layout: no order of the axes restores

@@ -53,6 +53,14 @@ fn origin(report: &DriftReport) -> Vec<String> {
     }
     let (error, budget) = (number(row.introduced.largest()), number(row.budget));
     match &row.problem {
+        None if row.element.as_ref().is_some_and(|one| one.strain() > 1.0) => {
+            let one = row.element.as_ref();
+            lines.extend(one.map(|one| {
+                let (error, budget) =
+                    (number((one.candidate - one.reference).abs()), number(one.budget));
+                format!("- introduces {error} at {:?}; its budget there is {budget}", one.index)
+            }));
+        }
         Some(problem) => lines.push(format!("- {}", prose(problem))),
         None => lines.push(format!("- introduces {error}; its budget is {budget}")),
     }

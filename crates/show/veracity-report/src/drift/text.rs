@@ -76,8 +76,7 @@ fn write_origin(row: &DriftRow, page: &mut Page<'_>) {
     if let Some(problem) = &row.problem {
         page.line(4, problem);
     } else {
-        let (error, budget) = (figure(row.introduced.largest()), figure(row.budget));
-        page.line(4, &format!("introduces {error}, {} its budget of {budget}", times(row)));
+        page.line(4, &introduces(row));
     }
     if let Some(wide) = &row.float64 {
         let (ours, theirs) = (figure(wide.reference), figure(wide.candidate));
@@ -85,6 +84,26 @@ fn write_origin(row: &DriftRow, page: &mut Page<'_>) {
     }
     if let Some(cause) = &row.cause {
         page.line(4, &format!("cause: {}", cause_line(cause)));
+    }
+}
+
+/// What an operator introduces, where it has most of what it may.
+fn introduces(row: &DriftRow) -> String {
+    let times = times(row);
+    match &row.element {
+        Some(element) if element.strain() > 1.0 => {
+            let error = figure((element.candidate - element.reference).abs());
+            let budget = figure(element.budget);
+            format!("introduces {error} at {:?}, {times} its budget of {budget}", element.index)
+        }
+        Some(_) if row.introduced.largest().is_finite() => {
+            let error = figure(row.introduced.largest());
+            format!("introduces {error}, and errors point one way: {times} what roundings do")
+        }
+        _ => {
+            let (error, budget) = (figure(row.introduced.largest()), figure(row.budget));
+            format!("introduces {error}, {times} its budget of {budget}")
+        }
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) fn row(name: &str, op_type: &str, module: &str, accumulated: f64) -> 
         introduced: figures(0.0),
         float64: None,
         budget: 1.5e-5,
+        element: None,
+        bias: 0.0,
         verdict: Verdict::Proved,
         problem: None,
         cause: None,

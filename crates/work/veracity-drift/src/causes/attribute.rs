@@ -9,7 +9,7 @@ use crate::causes::slice::Slice;
 use crate::causes::trial::{Outcome, Trial};
 
 /// Inputs that say how to compute and not what with, by operator; everything from that position on.
-const FROM_POSITION: [(&str, usize); 20] = [
+const FROM_POSITION: [(&str, usize); 21] = [
     ("Clip", 1),
     ("CumSum", 1),
     ("DequantizeLinear", 1),
@@ -29,11 +29,18 @@ const FROM_POSITION: [(&str, usize); 20] = [
     ("TopK", 1),
     ("Trilu", 1),
     ("Unsqueeze", 1),
+    ("Upsample", 1),
     ("ConstantOfShape", 0),
 ];
 
 /// Operators between a value and a number of the code, as in `x * 0.5`.
 const ARITHMETIC: [&str; 7] = ["Add", "Sub", "Mul", "Div", "Max", "Min", "Where"];
+
+/// Whether an input says how to compute and not what with.
+pub(crate) fn says_how(op_type: &str, position: usize) -> bool {
+    let listed = FROM_POSITION.iter().any(|(name, from)| *name == op_type && position >= *from);
+    listed || (op_type.starts_with("Reduce") && position == 1)
+}
 
 /// Whether a constant is a parameter of an operator rather than a weight. `known` are constants
 /// that have the name of a weight of the original.
@@ -43,10 +50,8 @@ pub(crate) fn stands_for_attribute(
     constant: &Tensor,
     known: bool,
 ) -> bool {
-    let listed = FROM_POSITION.iter().any(|(name, from)| *name == op_type && position >= *from);
-    let reduced = op_type.starts_with("Reduce") && position == 1;
     let number = constant.shape().elements() == 1 && ARITHMETIC.contains(&op_type);
-    !known && (listed || reduced || number || !constant.dtype().is_float())
+    !known && (says_how(op_type, position) || number || !constant.dtype().is_float())
 }
 
 /// One thing that the original has otherwise.

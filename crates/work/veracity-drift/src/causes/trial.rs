@@ -9,6 +9,7 @@ use veracity_results::{CauseKind, DriftRow, Measurement, Tolerance};
 use veracity_tensor::{Shape, SharedTensor, Tensor};
 
 use crate::causes::pairing::{Pairs, pair};
+use crate::causes::room::{is_within, room};
 use crate::causes::slice::Slice;
 use crate::causes::{Evidence, export_slice, original_slice, reference_of};
 use crate::values::{Values, view};
@@ -36,6 +37,8 @@ pub(crate) struct Trial<'a> {
     /// Its operators in the export, and what they gave, if they can be run at all.
     pub(crate) slice: Slice,
     pub(crate) found: Option<SharedTensor>,
+    /// What its elements may be off, where each has a budget of its own.
+    room: Option<Tensor>,
     /// Those of the original, and which part is which.
     pub(crate) original: Option<(Slice, Pairs)>,
     pub(crate) named: &'a Values,
@@ -55,8 +58,11 @@ impl<'a> Trial<'a> {
         let reference = reference_of(row, evidence)?;
         let (engine, session) = (evidence.engine, evidence.session);
         let found = run_alone(&slice, reference.shape(), engine, session).ok();
+        let room = found
+            .as_ref()
+            .and_then(|found| room(row, &slice, &reference, found, (engine, session)));
         let Evidence { named, second, .. } = *evidence;
-        Ok(Self { row, reference, slice, found, original, named, engine, second, session })
+        Ok(Self { row, reference, slice, found, room, original, named, engine, second, session })
     }
 
     /// What a slice gives, if it can be run and has the shape of the reference.
@@ -75,9 +81,15 @@ impl<'a> Trial<'a> {
         self.run(slice).map_or(f64::INFINITY, |found| self.distance(&found))
     }
 
-    /// How far a value is from the reference.
+    /// How far a value is from the reference. Where each element has a budget of its own, it is more
+    /// than the budget of the row exactly if one of them is beyond its own.
     pub(crate) fn distance(&self, found: &SharedTensor) -> f64 {
-        distance(&self.reference, found).unwrap_or(f64::INFINITY)
+        let error = distance(&self.reference, found).unwrap_or(f64::INFINITY);
+        match &self.room {
+            None => error,
+            Some(room) if is_within(&self.reference, found, room) => error.min(self.row.budget),
+            Some(_) => error.max(self.row.budget.next_up()),
+        }
     }
 
     /// How far the export's own slice is.

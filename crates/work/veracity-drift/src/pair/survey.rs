@@ -12,6 +12,7 @@ use veracity_tensor::{DType, Shape, Tensor};
 use super::bank::{Bank, Held, chunks_of, evaluate};
 use super::{Found, GIVEN, Inputs, Side, Source, alike, cast, figures, tensor_figures};
 use crate::convert::narrower;
+use crate::look::Suspect;
 use crate::pairing::Pairing;
 use crate::provenance::provenance;
 use crate::quantised::Step;
@@ -22,6 +23,9 @@ use crate::stretch::Stretches;
 /// Bytes that a value is taken to have as long as nobody knows.
 const GUESSED_BYTES: usize = 1 << 20;
 
+/// What floats are moved by to see whether integers that come of them flip.
+const INTEGERS_MOVE: f64 = 64.0 * f32::EPSILON as f64;
+
 /// What an operator introduces.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
@@ -30,6 +34,8 @@ pub(super) struct Measured {
     pub(super) problem: Option<String>,
     /// Whether the reference is NaN on the values that it was given.
     pub(super) is_nan: bool,
+    /// What each element is to be looked at for.
+    pub(super) suspect: Option<Suspect>,
 }
 
 /// Everything that has a counterpart, with the errors that add up.
@@ -50,6 +56,8 @@ struct Facts {
     shape: Shape,
     /// Half a step of it may be lost, and this much more to the arithmetic of floats.
     step: Option<(Step, f64)>,
+    /// The part of itself by which an element may be off.
+    relative: Option<f64>,
 }
 
 /// Runs both models and pairs what they gave.
@@ -151,13 +159,13 @@ impl Surveyed {
             None => ErrorFigures::default(),
         };
         let node = &nodes[pairing.node];
-        let (mut row, step) = row(model, node, pairing, reference, found, options)?;
+        let (mut row, step, relative) = row(model, node, pairing, reference, found, options)?;
         (row.accumulated, row.problem) = (accumulated, problem);
         self.positions.insert(pairing.name.clone(), self.rows.len());
         self.rows.push(row);
         self.pairings.push(pairing.clone());
         let shape = found.shape().clone();
-        self.facts.push(Facts { reference: is, candidate: here, shape, step });
+        self.facts.push(Facts { reference: is, candidate: here, shape, step, relative });
         Ok(())
     }
 
@@ -186,11 +194,12 @@ impl Surveyed {
             if narrowest != own {
                 let operator =
                     Operator { name: &row.name, op_type: &row.op_type, module: &row.module };
-                bounds.push((index, options.bound(operator, narrowest, row.scale).limit));
+                bounds.push((index, options.bound(operator, narrowest, row.scale)));
             }
         }
-        for (index, limit) in bounds {
-            self.rows[index].budget = limit;
+        for (index, bound) in bounds {
+            self.rows[index].budget = bound.limit;
+            self.facts[index].relative = bound.relative;
         }
     }
 
@@ -244,6 +253,17 @@ impl Surveyed {
     /// The step of a quantisation of which half may be lost in a value, and what more may be lost.
     pub(super) fn step(&self, index: usize) -> Option<&(Step, f64)> {
         self.facts[index].step.as_ref()
+    }
+
+    /// The part of itself by which an element may be off; what holds integers must be equal.
+    pub(super) fn relative(&self, index: usize) -> Option<f64> {
+        let facts = &self.facts[index];
+        facts.relative.or((!facts.candidate.is_float()).then_some(INTEGERS_MOVE))
+    }
+
+    /// Whether values were rounded to steps: how far that moves outputs is not known.
+    pub(super) fn is_quantised(&self) -> bool {
+        self.facts.iter().any(|facts| facts.step.is_some())
     }
 
     /// Bytes of a value on both sides.
@@ -374,9 +394,18 @@ impl Surveyed {
         };
         let step = self.facts[index].step.as_ref();
         let problem = step.and_then(|(step, slack)| step.problem(&expected, &found, *slack));
-        let found = measured(&expected, &found)?;
-        let is_nan = found.non_finite.reference_nan > 0;
-        Ok(Measured { figures: figures(&found), problem, is_nan })
+        let measurement = measured(&expected, &found)?;
+        let is_nan = measurement.non_finite.reference_nan > 0;
+        let suspect =
+            self.facts[index].relative.filter(|_| measurement.differing > 0).map(|relative| {
+                Suspect {
+                    limit: self.rows[index].budget,
+                    relative,
+                    reference: expected.into_owned(),
+                    found: found.into_owned(),
+                }
+            });
+        Ok(Measured { figures: figures(&measurement), problem, is_nan, suspect })
     }
 }
 
@@ -388,14 +417,14 @@ fn row(
     reference: &Tensor,
     found: &Tensor,
     options: &DriftOptions,
-) -> Result<(DriftRow, Option<(Step, f64)>)> {
+) -> Result<(DriftRow, Option<(Step, f64)>, Option<f64>)> {
     let origin = provenance(node);
     let itself = measured(reference, reference)?;
     let scale = itself.max_abs_reference;
     let operator = Operator { name: &pairing.name, op_type: &node.op_type, module: &origin.module };
     let dtype = narrower(reference.dtype(), found.dtype());
     let bound = options.bound(operator, dtype, scale);
-    let step = Step::of(model, node, found.shape().rank()).filter(|_| !bound.is_absolute);
+    let step = Step::of(model, node, found.shape().rank()).filter(|_| bound.relative.is_some());
     let half = step.as_ref().map_or(0.0, Step::largest_half);
     let row = DriftRow {
         name: pairing.name.clone(),
@@ -410,12 +439,15 @@ fn row(
         introduced: ErrorFigures::default(),
         float64: None,
         budget: bound.limit + half,
+        element: None,
+        bias: 0.0,
         verdict: not_a_number(&itself),
         problem: None,
         cause: None,
         reference: said(pairing, reference.dtype(), found.dtype()),
     };
-    Ok((row, step.map(|step| (step, bound.limit))))
+    let relative = bound.relative.filter(|_| step.is_none());
+    Ok((row, step.map(|step| (step, bound.limit)), relative))
 }
 
 /// What a value was compared with, where that is not the value of the same name and type.
