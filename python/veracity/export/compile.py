@@ -350,8 +350,6 @@ def _subject(
     else:
         rules.fit(one, {})
         drawn = Fresh(note="not tried: compile_graph(fresh_inputs=False)")
-    if random:
-        drawn.unstable = drawn.unstable or fresh.drawn_once(node)
     if not generated:
         drawn.wrong = _wrong_while_recording(node, outcome)
         changed = drawn.finding(node)

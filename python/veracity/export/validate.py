@@ -158,7 +158,7 @@ class Prover:
     def _try_many(self, model: _Model, fresh: Fresh, program: Run) -> None:
         """Run draws that are only counted; one that is wrong becomes a sample."""
         assert fresh.many is not None
-        trial = Trial(model.made, model.run, fresh.many, program, self._policy.of(model.made))
+        trial = Trial(model.made, model.run, fresh.many, program, self.policy.of(model.made))
         wrong = trial.run(at_once=model.is_ours_in_torch())
         self.builder.tried(model.made.node.name, trial.agreed)
         self.noticed += trial.told

@@ -69,8 +69,9 @@ def light_pass(session: Session, node: TracedNode) -> None:
 
 def let_go(session: Session, node: TracedNode) -> None:
     """Forget the passes of a node that were held."""
-    for held in {node.first_held, node.last_held} - {None}:
-        session.recorder.let_go(held)
+    for held in {node.first_held, node.last_held}:
+        if held is not None:
+            session.recorder.let_go(held)
     node.first_held = node.last_held = None
 
 
@@ -97,7 +98,7 @@ def _take(session: Session, node: TracedNode, running: Pass, found: list[Carried
         for state in states
     ]
     number = session.recorder.program_with(running.execution, wanted)
-    if node.slice_number != node.first_slice:
+    if node.slice_number is not None and node.slice_number != node.first_slice:
         session.recorder.drop_slice(node.slice_number)
     node.carried, node.slice_number, node.replay = states, number, None
     program = passes.slice_of(session, node)

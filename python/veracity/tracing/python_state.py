@@ -122,8 +122,10 @@ class PythonStates:
             calls = [one for one in source.own_nodes(scope) if _is_clock(one, names)]
             if not calls:
                 continue
-            sources = {call: Taint("value", call.lineno) for call in calls}
-            found = _walk_all(code, [Task(scope, names, sources=dict(sources), opens=False)])
+            sources: dict[ast.AST, Taint] = {
+                call: Taint("value", getattr(call, "lineno", 0)) for call in calls
+            }
+            found = _walk_all(code, [Task(scope, names, sources=sources, opens=False)])
             if found is not None:
                 place = f"{_file(code, found)}:{found.line}"
                 what = found.taint.what
@@ -198,7 +200,8 @@ def _held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
             yield f"[{index}]", None, item
     elif isinstance(value, functools.partial):
         yield ".func", None, value.func
-        for name, item in {**dict(enumerate(value.args)), **value.keywords}.items():
+        given: list[tuple[Any, Any]] = [*enumerate(value.args), *value.keywords.items()]
+        for name, item in given:
             yield f"({name})", None, item
     elif isinstance(value, MethodType):
         yield "", None, value.__self__
@@ -241,7 +244,7 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _is_users(kind: type) -> bool:
+def _is_users(kind: Any) -> bool:
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
     if kind in (types.SimpleNamespace, argparse.Namespace):
@@ -370,5 +373,5 @@ def _file(code: list[Reached], found: Decided) -> str:
 def _file_of(scope: ast.AST) -> str:
     root = scope
     while getattr(root, "parent", None) is not None:
-        root = root.parent
+        root = root.parent  # type: ignore[attr-defined]
     return str(getattr(root, "file", ""))
