@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import ctypes
+import functools
 import io
 import json
 import logging
@@ -932,3 +933,19 @@ def masks_and_where(x: Tensor) -> Tensor:
 def gathers(x: Tensor) -> Tensor:
     order = x.argsort()
     return x.gather(0, order) + x[order]
+
+
+_TWICE = functools.partial(lambda f, x: f(x) * 2)
+
+
+@told()
+def lambda_for_a_helper(x: Tensor) -> Tensor:
+    y: Tensor = _TWICE(lambda v: v * v.max().item(), x)  # told
+    return y
+
+
+@silent
+def lambda_that_reports(x: Tensor) -> Tensor:
+    report = lambda v: print(v.mean().item(), file=sys.stderr)  # noqa: E731
+    report(x)
+    return x * 2

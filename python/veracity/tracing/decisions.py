@@ -146,7 +146,8 @@ class _Search:
             if place is None:
                 continue
             if not inside:
-                self._outside.add(place.scope)
+                if place.scope not in self._numbers:
+                    self._outside.add(place.scope)
                 continue
             self._files.setdefault(place.file, names_of(step))
             self._numbers[place.scope] = number  # of a comprehension, the function around it
@@ -166,7 +167,7 @@ class _Search:
             if place.scope in self._outside:
                 return
             if place.scope is previous and step.code is not self._trail[number - 1].code:
-                continue  # a comprehension or a lambda of the same function
+                continue  # a comprehension of the same function
             previous = place.scope
             outcome = self._walk(
                 Task(

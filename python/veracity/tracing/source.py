@@ -19,7 +19,7 @@ class Place:
 
     Attributes:
         file: The file.
-        scope: The function around it; lambdas and comprehensions are part of the function.
+        scope: The function around it; comprehensions are part of the function.
         nodes: The expressions that it may belong to: one, where Python tells columns.
     """
 
@@ -80,7 +80,21 @@ def scope_of(node: ast.AST) -> Scope:
         current = current.parent  # type: ignore[attr-defined]
         if isinstance(current, _FUNCTIONS):
             return current
+        if isinstance(current, ast.Lambda):
+            return _as_function(current)
     return current
+
+
+def _as_function(node: ast.Lambda) -> ast.FunctionDef:
+    """Return a lambda as a function that returns its value, the same one each time."""
+    known = getattr(node, "function", None)
+    if known is None:
+        body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]
+        known = ast.FunctionDef(name="<lambda>", args=node.args, body=body, decorator_list=[])
+        ast.copy_location(known, node)
+        node.function = known  # type: ignore[attr-defined]
+    assert isinstance(known, ast.FunctionDef)
+    return known
 
 
 def scopes(tree: ast.Module) -> Iterator[Scope]:
