@@ -101,10 +101,9 @@ fn surely_outside(measured: &Measurement, tolerance: Tolerance) -> bool {
     let (atol, rtol) = (tolerance.atol(), tolerance.rtol());
     let counted = measured.tolerance;
     let narrower = atol <= counted.atol() && rtol <= counted.rtol() && measured.outside > 0;
-    let worst = match &measured.worst {
-        Some(worst) => error_of(worst) > tolerance.bound(worst.reference),
-        None => measured.max_abs > tolerance.bound(measured.max_abs_reference),
-    };
+    let beyond = |worst: &Worst| error_of(worst) > tolerance.bound(worst.reference);
+    let worst = measured.worst.as_ref().is_some_and(beyond)
+        || measured.max_abs > tolerance.bound(measured.max_abs_reference);
     // The pair that set `min_atol` fails, unless its bound is rounded up: leave room for that.
     let room = measured.max_abs * ROUNDING;
     let below_min_atol = rtol <= counted.rtol() && atol + room < measured.min_atol;

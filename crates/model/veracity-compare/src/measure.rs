@@ -179,9 +179,9 @@ fn find_farthest(source: &Source<'_>, tolerance: Tolerance) -> Option<Worst> {
             for (position, &error) in errors.iter().enumerate() {
                 let (reference, candidate) = values.at(position);
                 // Pairs that are not compared have no error.
-                let share = if error > 0.0 { error / tolerance.bound(reference) } else { 0.0 };
-                if share > found.map_or(0.0, |(most, ..)| most) {
-                    found = Some((share, first + position, reference, candidate));
+                let part = if error > 0.0 { error / tolerance.bound(reference) } else { 0.0 };
+                if part > found.map_or(0.0, |(most, ..)| most) {
+                    found = Some((part, first + position, reference, candidate));
                 }
             }
         }

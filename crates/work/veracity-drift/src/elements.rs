@@ -5,8 +5,8 @@
 //! mask of -1e9, 64 units in its last place are 7,630. So each element has a budget of its own:
 //!
 //! ```text
-//! budget = units * eps * |reference|  +  how far it moves when everything it is computed
-//!                                        from is moved by units * eps
+//! budget = units * eps * |reference|  +  4 times how far it moves when everything it is
+//!                                        computed from is moved by units * eps
 //! ```
 //!
 //! and never more than `units * eps` of the largest value. The second part is what a sum of large
@@ -27,6 +27,9 @@ use crate::tiles::tiles;
 
 /// Elements from which on a median says something about all of them.
 const MANY: usize = 32;
+/// How many times farther roundings may bring an element than moving its terms does: each partial sum
+/// is rounded as well, not only each term.
+const SLACK: f64 = 4.0;
 /// Most elements that a median is taken of.
 const MOST: usize = 1 << 14;
 
@@ -55,12 +58,16 @@ pub(crate) struct Judged {
 impl Allowed<'_> {
     /// The budget of an element.
     pub(crate) fn of(&self, dtype: DType, position: usize, reference: f64) -> f64 {
+        self.with_slack(dtype, position, reference, SLACK)
+    }
+
+    fn with_slack(&self, dtype: DType, position: usize, reference: f64, slack: f64) -> f64 {
         let moved = self.moved.map_or(0.0, |moved| moved.at(position));
         if !dtype.is_float() {
             // What a tiny change of the inputs flips may be anything.
             return if moved > 0.0 { f64::INFINITY } else { self.limit.min(0.0) };
         }
-        (self.relative * reference.abs() + moved).min(self.limit).max(least(dtype))
+        (self.relative * reference.abs() + slack * moved).min(self.limit).max(least(dtype))
     }
 }
 
@@ -93,7 +100,8 @@ pub(crate) fn judge(
             }
             let error = (theirs - ours).abs();
             let budget = allowed.of(dtype, position, ours);
-            bias.add(position, (theirs - ours) / budget, ours);
+            let typical = allowed.with_slack(dtype, position, ours, 1.0);
+            bias.add(position, (theirs - ours) / typical, ours);
             let strain = if error > 0.0 { error / budget } else { 0.0 };
             if strain > worst.map_or(0.0, |(most, ..)| most) {
                 worst = Some((strain, position, [ours, theirs, budget]));
@@ -154,7 +162,10 @@ fn median(numbers: &mut [f64]) -> f64 {
     if numbers.len() < MANY {
         return 0.0;
     }
-    *numbers.select_nth_unstable_by(middle, f64::total_cmp).1
+    let (below, &mut above, _) = numbers.select_nth_unstable_by(middle, f64::total_cmp);
+    // Between the two in the middle, so that as many errors up as down are none.
+    let below = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    f64::midpoint(below, above)
 }
 
 #[cfg(test)]

@@ -128,7 +128,15 @@ fn summarise(
         Some((low + 0.0, finite.iter().copied().reduce(f64::max)? + 0.0))
     };
     let max_abs = largest(&|pair| pair.error);
-    let worst = pairs.iter().find(|pair| pair.error > 0.0 && pair.error == max_abs);
+    let is_outside = |pair: &NaivePair| pair.error > tolerance.bound(pair.reference);
+    let by_part = tolerance != Tolerance::EXACT && pairs.iter().any(is_outside);
+    let mut worst: Option<(f64, &NaivePair)> = None;
+    for pair in pairs.iter().filter(|pair| pair.error > 0.0) {
+        let rank = if by_part { pair.error / tolerance.bound(pair.reference) } else { pair.error };
+        if rank > worst.map_or(0.0, |(most, _)| most) {
+            worst = Some((rank, pair));
+        }
+    }
     let excess = largest(&|pair| pair.error - tolerance.rtol() * pair.reference.abs());
     let bumped = tolerance.rtol() > 0.0 && excess > 0.0;
     let mut ulp_histogram = vec![0; if dtype.is_float() { ULP_BIN_COUNT } else { 0 }];
@@ -155,7 +163,7 @@ fn summarise(
         max_abs_reference: largest(&|pair| pair.reference.abs()),
         reference_range: range(references),
         candidate_range: range(candidates),
-        worst: worst.map(|pair| Worst {
+        worst: worst.map(|(_, pair)| Worst {
             index: shape.index_from_flat(pair.index),
             reference: pair.reference,
             candidate: pair.candidate,
