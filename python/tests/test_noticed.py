@@ -57,16 +57,17 @@ def test_a_warning_of_tracing_is_in_proof_text_page_and_result(tmp_path: Path) -
     found = written["findings"]
     assert [one["code"] for one in found] == ["VER0911"]
     assert found[0]["place"] == {"file": place.rpartition(":")[0], "line": line, "node": "n"}
-    assert written["verdict"] == "proved"
+    assert written["verdict"] == "conditional"
+    assert written["assumptions"] == found
     assert result.proof is not None
     for proof in (result.proof, veracity.check(bundle)):
         assert [(one.code, one.location, one.node) for one in proof.findings] == [
             ("VER0911", place, "n")
         ]
-        assert f"warning[VER0911] at {place}: a value of `n` left for Python" in str(proof)
-        assert str(proof).splitlines()[-1].endswith("0 disproved, 0 not comparable, 1 warning")
+        assert f"assumption[VER0911] at {place}: a value of `n` left for Python" in str(proof)
+        assert str(proof).splitlines()[-1].endswith("0 disproved, 0 not comparable, 1 assumption")
     page = (bundle / "report.html").read_text()
-    assert "What tracing noticed" in page and "; 1 warning." in page
+    assert "<h2>Assumptions</h2>" in page and "under 1 assumption" in page
     assert page.count("VER0911") >= 2, "in its section and at its node"
 
 
@@ -84,7 +85,8 @@ def test_a_build_may_refuse_what_tracing_warned_of(tmp_path: Path) -> None:
         compiled()
     clean, warned = tmp_path / "clean/g", tmp_path / "warned/g"
     assert exit_code("check", clean, "--deny-warnings") == 0
-    assert exit_code("check", warned) == 0
+    assert exit_code("check", warned) == 3
+    assert exit_code("check", warned, "--accept-conditional") == 0
     assert exit_code("check", warned, "--deny-warnings") == 3
     for before, expected in ((warned, 0), (clean, 1)):
         assert exit_code("check", warned, "--baseline", before) == expected

@@ -12,7 +12,10 @@ use serde_json::json;
 use veracity_results::{PROOF_SCHEMA_VERSION, Proof, Verdict};
 
 const PROOFS: Format = Format {
-    golden: &[("1.0", include_str!("golden/proof-1.0.json"))],
+    golden: &[
+        ("1.0", include_str!("golden/proof-1.0.json")),
+        ("1.1", include_str!("golden/proof-1.1.json")),
+    ],
     schema: include_str!("../../../../docs/schema/proof-1.json"),
 };
 

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 use veracity_diag::{Diagnostic, Place, codes};
 use veracity_results::Verdict;
-use veracity_spec::{Bundle, Direction, PortSpec};
+use veracity_spec::{AxisNames, Bundle, Direction, PortSpec};
 
 use crate::builder::Builder;
 use crate::samples::Samples;
@@ -40,13 +40,24 @@ pub(crate) fn check(bundle: &Bundle, samples: &Samples, builder: &mut Builder) {
 }
 
 fn changes(port: &PortSpec, before: &Value) -> Vec<Diagnostic> {
-    let Ok(now) = serde_json::to_value(port) else { return Vec::new() };
+    let Ok(mut now) = serde_json::to_value(port) else { return Vec::new() };
+    now["element_names"] = port.element_names.as_deref().map_or(Value::Null, names);
     let is_changed = |key: &&&str| !same(&before[**key], &now[**key]);
     let tell = |key: &&str| {
         let what = format!("`{key}` of `{}`", port.name);
         otherwise(said(&what, &before[*key], &now[*key]))
     };
     DECLARED.iter().filter(is_changed).map(tell).collect()
+}
+
+/// Names along axes as the description has them.
+fn names(axes: &[AxisNames]) -> Value {
+    let axis = |axis: &AxisNames| match axis {
+        AxisNames::Unnamed => Value::Null,
+        AxisNames::Temporal => json!("__temporal_axis__"),
+        AxisNames::Named(names) => json!(names),
+    };
+    axes.iter().map(axis).collect()
 }
 
 /// Equal up to how numbers are written; nothing is what was not said.

@@ -61,7 +61,7 @@ fn what_tracing_noticed_has_a_section_and_stands_at_its_node() {
         "<code>me/walk.py:12</code>",
         "keep it a tensor",
         "5 of 6 recorded passes, 8 fresh inputs</span>",
-        "<p><span class=\"not_comparable\">warning VER0911</span> me/walk.py:12: a value of `policy`",
+        "<p><span class=\"conditional\">warning VER0911</span> me/walk.py:12: a value of `policy`",
     ] {
         assert!(page.contains(expected), "{expected}");
     }
