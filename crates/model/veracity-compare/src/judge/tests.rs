@@ -66,7 +66,7 @@ fn another_tolerance_is_decided_where_the_extremes_decide_it() {
         (0.3, 0.1, Judgement::Disproved),
         (0.0, 0.51, Judgement::Proved),
         (0.0, 0.49, Judgement::Disproved),
-        (0.3, 0.19, Judgement::Undecided),
+        (0.3, 0.19, Judgement::Disproved),
         (0.45, 0.05, Judgement::Undecided),
     ] {
         let found = judge(&measurement, tolerance(atol, rtol), false);
