@@ -315,7 +315,7 @@ def changing_number(node: str, location: str) -> Diagnostic:
 
 
 def changing_value(node: str, path: str, location: str, what: str) -> Diagnostic:
-    """Return the finding for a Python value that changes from pass to pass and decides something."""
+    """Return the finding for a Python value that changes and decides something."""
     decided = _DECIDED.get(what, "what it decides")
     return _warning(
         "VER0912",
@@ -347,7 +347,7 @@ def one_pass(node: str, location: str) -> Diagnostic:
     return _warning(
         "VER0927",
         node,
-        f"`{node}` was recorded once: what changes from pass to pass cannot be told from a constant",
+        f"`{node}` was recorded once: what changes from pass to pass looks like a constant",
         location,
         "record three passes or more",
     )

@@ -119,8 +119,8 @@ class Inputs:
         """Values that are no tensors are fixed; they must not change."""
         if name not in node.opaque:
             node.opaque[name] = value
-            # Among marked inputs a number is often meant to be one; of a function's parameters every
-            # value is: the caller may give another one next time.
+            # Among marked inputs a number is often meant to be one. Of a function's parameters
+            # every value is: the caller may give another one next time.
             kinds = (int, float) if told else (int, float, bool, str)
             if type(value) in kinds:
                 self._session.tell(findings.fixed_number(node.name, name, value, location))

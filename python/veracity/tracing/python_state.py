@@ -16,9 +16,8 @@ import enum
 import functools
 import itertools
 import sys
-import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from types import (
     BuiltinFunctionType,
     FrameType,
@@ -211,7 +210,7 @@ def _held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
         for name, item in vars(value).items() if _is_users(value) else ():
             if isinstance(item, _PLAIN) and not name.startswith("__"):
                 yield f".{name}", f".{name}", item
-    elif not isinstance(value, ModuleType | torch.Tensor | numpy.ndarray) and _is_users(kind):
+    elif not isinstance(value, ModuleType | torch.Tensor | numpy.ndarray) and _is_users(kind):  # type: ignore[arg-type]  # classes can be hashed
         for name, item in _attributes(value).items():
             yield f".{name}", f".{name}", item
 
@@ -220,11 +219,8 @@ def _of_function(function: FunctionType) -> Iterator[tuple[str, str | None, Any]
     if owner_of_file(function.__code__.co_filename) != _USER:
         return
     names = function.__code__.co_freevars
-    for name, cell in zip(names, function.__closure__ or (), strict=False):
-        try:
-            yield f".{name}", f"@{name}", cell.cell_contents
-        except ValueError:  # not filled yet
-            continue
+    for name, value in zip(names, reached.closed_over(function), strict=False):
+        yield f".{name}", f"@{name}", value
     for name, item in vars(function).items():
         yield f".{name}", f".{name}", item
 
@@ -244,7 +240,9 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _is_users(kind: Any) -> bool:
+def _is_users(kind: Hashable) -> bool:
+    """Say whether a class is written by the user."""
+    assert isinstance(kind, type)
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
     if kind in (types.SimpleNamespace, argparse.Namespace):
@@ -270,13 +268,9 @@ def _is_clock(node: ast.AST, names: Names) -> bool:
     if last not in _CLOCKS:
         return False
     called = names.callable_of(node.func)
-    module = getattr(called, "__module__", None) or getattr(called, "__objclass__", None)
-    return (
-        isinstance(called, BuiltinFunctionType)
-        and module in ("time", None)
-        or (called is None and last in ("now", "utcnow", "today"))
-        or called in (time.time, time.perf_counter, time.monotonic)
-    )
+    if called is None:  # methods of `datetime`, mostly
+        return last in ("now", "utcnow", "today")
+    return isinstance(called, BuiltinFunctionType) and called.__module__ in ("time", None)
 
 
 def _decides(code: list[Reached], key: str) -> Decided | None:

@@ -79,17 +79,24 @@ def _called(called: Any, names: Names) -> Iterator[Reached]:
 
 def _in_lambda(function: FunctionType) -> Iterator[Reached]:
     """Give the functions that a function without source of its own holds or names."""
-    held = [function.__globals__.get(name) for name in function.__code__.co_names]
-    for cell in function.__closure__ or ():
-        try:
-            held.append(cell.cell_contents)
-        except ValueError:  # not filled yet
-            continue
-    for one in held:
+    named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    for one in [*named, *closed_over(function)]:
         if callable(one) and one is not function:
             found = _of_callable(one, NO_OBJECT)
             if found is not None:
                 yield found
+
+
+def closed_over(function: FunctionType) -> list[Any]:
+    """Return what a function holds of the functions around it; `None` where that is not filled."""
+    return [_content(cell) for cell in function.__closure__ or ()]
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def _property(node: ast.Attribute, names: Names) -> Iterator[Reached]:
