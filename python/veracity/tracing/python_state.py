@@ -210,7 +210,7 @@ def _held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
         for name, item in vars(value).items() if _is_users(value) else ():
             if isinstance(item, _PLAIN) and not name.startswith("__"):
                 yield f".{name}", f".{name}", item
-    elif not isinstance(value, ModuleType | torch.Tensor | numpy.ndarray) and _is_users(kind):  # type: ignore[arg-type]  # classes can be hashed
+    elif not isinstance(value, ModuleType | torch.Tensor | numpy.ndarray) and _is_users(kind):  # type: ignore[arg-type]
         for name, item in _attributes(value).items():
             yield f".{name}", f".{name}", item
 
