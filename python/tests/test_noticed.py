@@ -47,7 +47,7 @@ def test_a_warning_of_tracing_is_in_proof_text_page_and_result(tmp_path: Path) -
     def gate(x: Tensor) -> Tensor:
         return x * 2 if x.sum() > 0 else x  # told
 
-    recorded(tmp_path, gate, 2)
+    recorded(tmp_path, gate, 3)
     result = compiled()
     bundle = tmp_path / "g"
     here = Path(__file__)
@@ -81,7 +81,7 @@ def test_a_build_may_refuse_what_tracing_warned_of(tmp_path: Path) -> None:
         return x * 2 if x.sum() > 0 else x
 
     for name, step in (("clean", lambda x: x * 2), ("warned", gate)):
-        recorded(tmp_path / name, step, 2)
+        recorded(tmp_path / name, step, 3)
         compiled()
     clean, warned = tmp_path / "clean/g", tmp_path / "warned/g"
     assert exit_code("check", clean, "--deny-warnings") == 0
@@ -94,7 +94,7 @@ def test_a_build_may_refuse_what_tracing_warned_of(tmp_path: Path) -> None:
 
 
 def test_a_clean_recording_says_nothing_of_warnings(tmp_path: Path) -> None:
-    recorded(tmp_path, lambda x: x * 2, 2)
+    recorded(tmp_path, lambda x: x * 2, 3)
     result = compiled()
     assert result.proof is not None and not result.proof.findings
     assert "findings" not in json.loads((tmp_path / "g/proof.json").read_text())
@@ -247,7 +247,7 @@ def console(folder: Path, passes: int, change: int) -> str:
 
 
 def test_a_warning_is_on_the_console_once(tmp_path: Path) -> None:
-    shown = console(tmp_path, 2, 0)
+    shown = console(tmp_path, 3, 0)
     assert shown.count("VER0911") == 1, shown
     assert "1 warning" in shown
     log = (tmp_path / "g/log.txt").read_text()

@@ -14,6 +14,7 @@ import torch
 import veracity
 import yaml
 from safetensors.torch import load_file
+from support.findings import about_the_code
 from torch import Tensor
 
 from differential.registry import Script, Values
@@ -50,7 +51,7 @@ def export(script: Script, api: Any, folder: Path) -> Export:
     except Exception as error:
         made.error = error
     carrier = made.result if made.error is None else made.error
-    made.diagnostics = list(getattr(carrier, "diagnostics", []))
+    made.diagnostics = about_the_code(getattr(carrier, "diagnostics", []))
     return made
 
 

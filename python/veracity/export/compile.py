@@ -373,7 +373,8 @@ def _weigh(
     told = policy.says_nothing(one, rules, values)
     if subject.fresh.many is not None:
         told += evidence.never_moves(node, module, values)
-    if faults and module is not None and subject.fresh.unstable is None:
+    small = not node.samples or fresh.bytes_of(node.samples[0]) <= fresh.MAX_BYTES
+    if faults and small and module is not None and subject.fresh.unstable is None:
         subject.faults = adequacy.plant(node, module, subject.fresh, rules.of(one), outcome.seed)
         initial = {
             port: value

@@ -302,6 +302,17 @@ def recording_changes(node: str, location: str, number: int) -> Diagnostic:
     )
 
 
+def nodes_in_error(found: list[Diagnostic]) -> set[str | None]:
+    """Return the nodes that are known to be wrong."""
+    return {one.node for one in found if one.severity == "error"}
+
+
+def explained(found: list[Diagnostic]) -> list[Diagnostic]:
+    """Return findings without passes that went wrong for a reason that another finding gives."""
+    others = nodes_in_error([one for one in found if one.code != "VER0931"])
+    return [one for one in found if one.code != "VER0931" or one.node not in others]
+
+
 def changing_number(node: str, location: str) -> Diagnostic:
     """Return the finding for a Python value that changes and made no difference so far."""
     return _warning(

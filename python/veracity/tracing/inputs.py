@@ -201,7 +201,9 @@ class Inputs:
     ) -> None:
         if not running.sampled:
             return
-        value = self._session.published.get(origin) if origin is not None else None
+        # What is written while nothing is recorded is not seen: it may be no output any more.
+        known = origin is not None and not running.light
+        value = self._session.published.get(origin) if known else None
         if value is None or value.device != tensor.device:  # it may have moved on its way
             value = tensor.detach().clone()
         running.inputs[mark.port.name] = value

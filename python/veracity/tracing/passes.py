@@ -42,7 +42,7 @@ def check_unobserved(session: Session, node: TracedNode, running: Pass) -> None:
         return
     if _agrees(session, node, running):
         node.unobserved += node.replay is not None
-    else:
+    elif node.name not in findings.nodes_in_error(session.diagnostics):
         number = node.completed + 1
         session.tell(findings.recording_changes(node.name, node.location, number))
 

@@ -38,7 +38,7 @@ def recording_of(session: Session) -> Recording:
         folder=session.options.folder,
         nodes=nodes,
         edges=edges,
-        diagnostics=_unique(found),
+        diagnostics=findings.explained(_unique(found)),
         verbose=session.options.verbose,
         dry_run=session.options.dry_run,
     )
@@ -51,7 +51,8 @@ def _missing_passes(session: Session, node: TracedNode) -> list[Diagnostic]:
     lost = [findings.lost_state(node.name, "not filled", place) for place in node.unfilled]
     if node.completed == 1:
         return [findings.one_pass(node.name, node.location)]
-    if not node.unobserved and not isinstance(node.again, Again):
+    wrong = node.name in findings.nodes_in_error(session.diagnostics)
+    if not node.unobserved and not wrong and not isinstance(node.again, Again):
         return [*lost, findings.never_left_alone(node.name, node.location)]
     return lost
 
