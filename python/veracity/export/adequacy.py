@@ -115,7 +115,7 @@ class Faults:
             f"one that they miss: {first['what']}{place}: {first['reason']}"
         )
         hint = "record passes that use these parts of the code"
-        return Diagnostic("VER1129", "warning", message, node.location, (hint,), node.name)
+        return Diagnostic("VER1129", "note", message, node.location, (hint,), node.name)
 
 
 def plant(

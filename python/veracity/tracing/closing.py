@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from veracity.tracing.session import Session
 
 
+#: Passes after which nobody asks whether an output is unchanged.
+LONGEST_DELAY = 64
+
+
 class Closing:
     """Ends passes."""
 
@@ -36,6 +40,7 @@ class Closing:
         closed = self._session.recorder.close(running.execution)
         closed["escapes"] = self._escapes_that_decide(node, closed)
         node.open_pass = None
+        self._keep_versions(node, running)
         self._tell_faults(location)
         self._judge_problems(node, closed, location)
         if not running.light:
@@ -55,6 +60,12 @@ class Closing:
             carry.let_go(self._session, node)
         self._keep_sample(node, running)
         node.completed += 1
+
+    def _keep_versions(self, node: TracedNode, running: Pass) -> None:
+        known, number, last = self._session.versions, node.number, node.completed
+        for port, seen in running.versions.items():
+            known[number, last, port] = seen
+            known.pop((number, last - LONGEST_DELAY, port), None)
 
     def _finish_first(
         self,

@@ -12,7 +12,14 @@ from veracity.annotations import Entry
 from veracity.errors import refuse
 from veracity.tracing import arrays, findings, memory
 from veracity.tracing.flatten import flatten, rebuild
-from veracity.tracing.node import InputMark, Pass, TracedNode, port_of, same_port
+from veracity.tracing.node import (
+    InputMark,
+    Pass,
+    TracedNode,
+    port_of,
+    same_port,
+    version_of,
+)
 from veracity.tracing.nodes import Port
 from veracity.tracing.slice import Slice
 
@@ -154,6 +161,9 @@ class Inputs:
         marked = self._apart(running, tensor)
         running.marked[name] = marked
         origin = self._session.recorder.mark_input(running.execution, mark.number, marked)
+        seen = None if origin is None else self._session.versions.get(origin)
+        if seen is not None and seen == version_of(marked):
+            self._session.recorder.confirm_origin(running.execution, mark.number)
         self._sample_input(node, running, mark, marked, origin)
         return marked
 
@@ -202,8 +212,8 @@ class Inputs:
         if not running.sampled:
             return
         # What is written while nothing is recorded is not seen: it may be no output any more.
-        known = origin is not None and not running.light
-        value = self._session.published.get(origin) if known else None
+        seen = None if running.light else origin
+        value = None if seen is None else self._session.published.get(seen)
         if value is None or value.device != tensor.device:  # it may have moved on its way
             value = tensor.detach().clone()
         running.inputs[mark.port.name] = value

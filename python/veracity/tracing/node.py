@@ -78,6 +78,7 @@ class Pass:
         updated: States that were updated.
         buffers: Buffers of modules that are followed.
         separated: Tensors that were one, and got memory of their own; with their write counts.
+        versions: torch's counts of writes into the outputs, by their numbers.
         chance: Where the generators of random numbers were when the first pass began.
         begun_at: `file:line` of its first inputs, where `input_tensors` began it.
     """
@@ -94,6 +95,7 @@ class Pass:
     buffers: list[TrackedBuffer] = field(default_factory=list)
     separated: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     chance: tuple[Any, ...] | None = None
+    versions: dict[int, int | None] = field(default_factory=dict)
     begun_at: str = ""
 
 
@@ -198,6 +200,11 @@ def port_of(
         port.temporal_period_ms = semantics.temporal_period_ms
         port.extra = dict(semantics.extra or {})
     return port
+
+
+def version_of(tensor: torch.Tensor) -> int | None:
+    """Return torch's count of writes into a tensor; tensors of inference mode have none."""
+    return None if tensor.is_inference() else tensor._version
 
 
 def same_port(known: Port, found: Port) -> bool:

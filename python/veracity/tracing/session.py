@@ -65,6 +65,7 @@ class Session:
         self.recording = True
         self.arrays_are_out = False
         self.published: dict[tuple[int, int, int], torch.Tensor] = {}
+        self.versions: dict[tuple[int, int, int], int | None] = {}
         self.inputs = Inputs(self)
         self.states = States(self)
         self.outputs = Outputs(self)

@@ -9,7 +9,15 @@ import torch
 from veracity.annotations import Entry, registered
 from veracity.errors import refuse
 from veracity.tracing.again import with_module
-from veracity.tracing.node import OutputMark, Pass, TracedNode, TrackedBuffer, port_of, same_port
+from veracity.tracing.node import (
+    OutputMark,
+    Pass,
+    TracedNode,
+    TrackedBuffer,
+    port_of,
+    same_port,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -90,6 +98,7 @@ class States:
     def publish(self, running: Pass, mark: OutputMark, name: str, tensor: torch.Tensor) -> None:
         """Mark the value of a tensor as an output, and keep it."""
         self._session.recorder.mark_output(running.execution, mark.number, tensor)
+        running.versions[mark.number] = version_of(tensor)
         if running.sampled:
             running.outputs[name] = tensor.detach().clone()
 

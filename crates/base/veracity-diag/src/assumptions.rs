@@ -12,7 +12,7 @@ const ASSUMPTIONS: &[u16] = &[
     // Exporting: what was not checked.
     1006,
     // Proving: what disagrees with itself, where and how it was run, how much samples would find.
-    1109, 1117, 1118, 1126, 1127, 1128, 1129,
+    1109, 1117, 1118, 1126, 1127, 1128,
 ];
 
 impl Code {

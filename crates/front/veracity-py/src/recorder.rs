@@ -198,6 +198,11 @@ impl Recorder {
         Ok(origin.map(origin_to_python))
     }
 
+    /// Tells that nobody wrote into an input since it was published.
+    fn confirm_origin(&self, py: Python<'_>, execution: u32, port: u32) {
+        self.lock(py).tape.confirm_origin(ExecutionId(execution), PortId(port));
+    }
+
     /// Takes an input mark back: the tensor is a constant after all.
     fn drop_input(&self, execution: u32, port: u32, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut state = self.lock(tensor.py());

@@ -133,7 +133,16 @@ impl Tape {
             let time = held.opened_at;
             changed.marks.insert(
                 0,
-                Mark { port: *input, view, storage, time, count, published: None, glue: None },
+                Mark {
+                    port: *input,
+                    view,
+                    storage,
+                    time,
+                    count,
+                    published: None,
+                    confirmed: false,
+                    glue: None,
+                },
             );
             changed.outputs.push(at_end(self, *output, state.next, state.site));
         }

@@ -149,9 +149,9 @@ impl History {
         origin: Option<(Origin, bool)>,
     ) {
         match origin {
-            // A light execution does not see every write: what it reads or published may be stale.
-            _ if light => {}
+            // What was read or published while calls were not seen may be stale.
             Some((_, true)) => {}
+            None if light => {}
             Some((origin, false)) => {
                 let age = self.completed(origin.node).saturating_sub(origin.execution + 1);
                 let seen = Seen { source: (origin.node, origin.port), age, execution };

@@ -44,6 +44,8 @@ pub(crate) struct Mark {
     /// The storage's write count at that time.
     pub(crate) count: u32,
     pub(crate) published: Option<Published>,
+    /// Whether the front knows that nobody wrote into it since it was published.
+    pub(crate) confirmed: bool,
     /// Where it was computed, if it was.
     pub(crate) glue: Option<SiteId>,
 }

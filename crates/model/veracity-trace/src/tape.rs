@@ -161,12 +161,29 @@ impl Tape {
         let count = self.write_count(storage);
         let time = self.tick();
         let marked = self.find_mut(execution);
-        marked.marks.push(Mark { port, view, storage, time, count, published, glue });
+        marked.marks.push(Mark {
+            port,
+            view,
+            storage,
+            time,
+            count,
+            published,
+            confirmed: false,
+            glue,
+        });
         if !marked.light {
             self.reach(storage, &[execution]);
             self.logged.push(view);
         }
         published.map(|published| published.origin)
+    }
+
+    /// Tells that nobody wrote into the memory of an input since it was published, although calls
+    /// were not seen in between.
+    pub fn confirm_origin(&mut self, execution: ExecutionId, port: PortId) {
+        for mark in self.find_mut(execution).marks.iter_mut().filter(|mark| mark.port == port) {
+            mark.confirmed = true;
+        }
     }
 
     /// Takes an input mark back: the tensor is a constant after all, and the front keeps its memory
@@ -264,7 +281,8 @@ impl Tape {
         let observations = ended.marks.iter().map(|mark| Observation {
             port: mark.port,
             origin: mark.published.map(|published| {
-                let stale = published.light || published.stretch < self.stretch;
+                let unseen = ended.light || published.light || published.stretch < self.stretch;
+                let stale = unseen && !mark.confirmed;
                 (published.origin, stale)
             }),
         });
