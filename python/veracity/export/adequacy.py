@@ -177,7 +177,7 @@ class _Program:
         env: Env = {}
         for node in self._nodes:
             if node.op == "placeholder":
-                env[node] = next(given)
+                env[node] = self._own(next(given))
         changed: set[fx.Node] = set()
         for node in self._nodes:
             planted = fault is not None and node is fault.node
@@ -191,6 +191,10 @@ class _Program:
                 env[node] = self._value(node, env)
             changed.add(node)
         return env
+
+    def _own(self, value: torch.Tensor) -> torch.Tensor:
+        """Return memory that a wrong program may write into where the right one does not."""
+        return value.detach().clone() if self._whole else value
 
     def outputs(self, env: Env) -> Tensors:
         found = env[self._nodes[-1]]
@@ -213,7 +217,7 @@ class _Program:
 
     def _value(self, node: fx.Node, env: Env) -> Any:
         if node.op == "get_attr":
-            return getattr(self._module, str(node.target))
+            return self._own(getattr(self._module, str(node.target)))
         args, kwargs = self._arguments(node, env)
         if node.op == "output":
             return args[0]

@@ -11,6 +11,8 @@ from veracity.errors import refuse
 from veracity.semantics import TensorSemantics
 from veracity.tracing.nodes import Port, Sample
 
+#: Nodes whose values take less keep those of their last pass, whatever it was.
+SMALL_BYTES = 1 << 20
 _DTYPES = "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool"
 #: Element types that bundles can hold.
 DTYPE_NAMES = {getattr(torch, name): name for name in _DTYPES.split()}
@@ -131,6 +133,7 @@ class TracedNode:
         first_held: The first pass on the tape, while later ones are compared with it.
         last_held: The last pass on the tape, if it was recorded in full.
         carried: States that were found; see `carry.py`.
+        last_unseen: The last pass, if it was not recorded and not compared either.
         unfilled: Lines that read a history of which some places still hold their first value.
         rested: Passes that were not recorded.
         unobserved: Passes that ran without being recorded and gave what the program gives.
@@ -168,7 +171,17 @@ class TracedNode:
     unobserved: int = 0
     rested: int = 0
     unfilled: list[str] = field(default_factory=list)
+    last_unseen: Pass | None = None
     dropped: list[tuple[str, torch.Tensor]] = field(default_factory=list)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the values of a pass can be kept at no cost worth speaking of."""
+        return self.finished and sum(one.nbytes for one in self._first_values()) <= SMALL_BYTES
+
+    def _first_values(self) -> list[torch.Tensor]:
+        first = self.samples[0] if self.samples else None
+        return [] if first is None else [*first.inputs.values(), *first.outputs.values()]
 
     @property
     def finished(self) -> bool:

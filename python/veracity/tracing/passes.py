@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 def compare(session: Session, node: TracedNode, running: Pass, closed: dict[str, Any]) -> None:
     """Compare a pass that was just closed with the first; tell what differs."""
+    node.last_unseen = None
     later = closed["slice"]
     try:
         carry.later_pass(session, node, running)
@@ -38,8 +39,25 @@ def compare(session: Session, node: TracedNode, running: Pass, closed: dict[str,
 
 def check_unobserved(session: Session, node: TracedNode, running: Pass) -> None:
     """Compare a pass that ran without being recorded with what the program gives for it."""
+    node.last_unseen = None
     if not running.sampled or not carry.begin_light(node, running):
         return
+    if node.completed >= session.options.max_cached_io:
+        node.last_unseen = running  # compared if none comes after it
+        for state in node.carried:
+            state.now = None
+        return
+    _compare_unobserved(session, node, running)
+
+
+def check_last(session: Session, node: TracedNode) -> None:
+    """Compare the last pass, if nobody has: what changed late shows in it."""
+    running, node.last_unseen = node.last_unseen, None
+    if running is not None:
+        _compare_unobserved(session, node, running)
+
+
+def _compare_unobserved(session: Session, node: TracedNode, running: Pass) -> None:
     if _agrees(session, node, running):
         node.unobserved += node.replay is not None
     elif node.name not in findings.nodes_in_error(session.diagnostics):
@@ -87,6 +105,11 @@ def _tell_changes(session: Session, node: TracedNode, later: int) -> None:
     """Tell about differences that changed nothing this time: they need not stay without effect."""
     assert node.first_slice is not None
     known = {_about(one) for one in session.diagnostics}
+    if not node.carried:
+        # The program works on the memory itself: what was written there in the meantime agrees.
+        for found in _changed_constants(session, node, later):
+            if _about(found) not in known:
+                session.tell(found)
     for what, location, _, _ in session.recorder.differences(node.first_slice, later):
         if what == "constant":
             continue

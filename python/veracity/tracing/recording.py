@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 def recording_of(session: Session) -> Recording:
     """Return what a session recorded; refuse unfinished nodes."""
     _refuse_unfinished(session)
+    for node in session.nodes.values():
+        passes.check_last(session, node)
     graph = session.recorder.graph()
     names = list(session.nodes)
     order = [names[number] for number in graph["order"]]

@@ -175,7 +175,7 @@ class Session:
         self._threads_seen.add(threading.get_ident())
         node.last_seen = self._clock
         light = not self._arm(node)
-        sampled = node.completed < self.options.max_cached_io
+        sampled = node.completed < self.options.max_cached_io or node.is_small
         node.rested += light
         execution = self.recorder.open(node.number, light)
         begun = None if node.finished else chance.state()

@@ -1,0 +1,213 @@
+//! What one execution leaves to the next, found without being declared.
+
+mod support;
+
+use support::Script;
+use veracity_trace::{
+    Birth, Carry, DoubtKind, ExecutionId, NodeId, Operand, PortId, SiteId, ViewId,
+};
+
+const NODE: NodeId = NodeId(0);
+const X: PortId = PortId(0);
+const OUT: PortId = PortId(9);
+const LINE: SiteId = SiteId(1000);
+
+/// Code that is run once a pass: it gets its input and gives its output. Its calls have the same
+/// lines on every pass.
+type Code<'a> = &'a mut dyn FnMut(&mut Script, ViewId) -> ViewId;
+
+fn pass(script: &mut Script, code: Code<'_>) -> ExecutionId {
+    let x = script.old();
+    script.calls = 0;
+    let execution = script.tape.open(NODE, false);
+    script.tape.mark_input(execution, X, x);
+    let y = code(script, x);
+    script.tape.mark_output(execution, OUT, y, LINE);
+    script.tape.close(execution);
+    execution
+}
+
+/// Three passes, and what the last of them has from the one before.
+fn carried(code: Code<'_>) -> (Script, ExecutionId, Carry) {
+    let mut script = Script::default();
+    let first = pass(&mut script, code);
+    let previous = pass(&mut script, code);
+    let latest = pass(&mut script, code);
+    let found = script.tape.carried(first, previous, latest);
+    (script, latest, found)
+}
+
+fn old(slot: &mut Option<ViewId>, script: &mut Script) -> ViewId {
+    *slot.get_or_insert_with(|| script.old())
+}
+
+#[test]
+fn what_the_last_pass_made_wrote_got_or_gave_is_a_state() {
+    let (mut made, mut written, mut got, mut given) = (None, None, None, None);
+    let (mut clock, mut counter) = (None, None);
+    let mut cases: Vec<(&str, Box<dyn FnMut(&mut Script, ViewId) -> ViewId>)> = vec![
+        (
+            "made",
+            Box::new(move |script, x| {
+                let state = old(&mut made, script);
+                let y = script.compute(&[x, state]);
+                made = Some(script.compute(&[y]));
+                y
+            }),
+        ),
+        (
+            "written in place",
+            Box::new(move |script, x| {
+                let state = old(&mut written, script);
+                let y = script.compute(&[x, state]);
+                script.write(&[state, y]);
+                y
+            }),
+        ),
+        (
+            "its input",
+            Box::new(move |script, x| {
+                let state = old(&mut got, script);
+                got = Some(x);
+                script.compute(&[x, state])
+            }),
+        ),
+        (
+            "its output",
+            Box::new(move |script, x| {
+                let state = old(&mut given, script);
+                let y = script.compute(&[x, state]);
+                given = Some(y);
+                y
+            }),
+        ),
+        (
+            "a clock that no input reaches",
+            Box::new(move |script, x| {
+                let state = old(&mut clock, script);
+                let now = script.compute(&[state]);
+                clock = Some(now);
+                script.compute(&[x, now])
+            }),
+        ),
+        (
+            "a counter in place that no input reaches",
+            Box::new(move |script, x| {
+                let state = old(&mut counter, script);
+                script.write(&[state]);
+                script.compute(&[x, state])
+            }),
+        ),
+    ];
+    for (name, code) in &mut cases {
+        let (mut script, latest, found) = carried(code.as_mut());
+        assert_eq!((found.states.len(), found.doubts.len()), (1, 0), "{name}: {found:?}");
+        let ports = [(found.states[0], PortId(5), PortId(6))];
+        let program = script.tape.program_with(latest, &ports);
+        let inputs: Vec<u32> = program.inputs.iter().map(|input| input.port.0).collect();
+        assert!(inputs.contains(&5), "{name}: it is an input of the program");
+        assert!(program.outputs.iter().any(|(port, _)| port.0 == 6), "{name}: and an output");
+        assert!(program.constants.is_empty(), "{name}: no constant is left");
+        script.tape.let_go(latest);
+    }
+}
+
+#[test]
+fn a_queue_moves_on_from_place_to_place() {
+    let mut queue: Vec<ViewId> = Vec::new();
+    let (mut script, latest, found) = carried(&mut |script, x| {
+        if queue.is_empty() {
+            queue = (0..3).map(|_| script.old()).collect();
+        }
+        queue.remove(0);
+        queue.push(x);
+        let all = queue.clone();
+        script.compute(&all)
+    });
+    assert_eq!((found.states.len(), found.doubts.len()), (2, 0), "{found:?}");
+    let ports: Vec<_> =
+        found.states.iter().zip(5..).map(|(s, n)| (*s, PortId(n), PortId(n + 10))).collect();
+    let program = script.tape.program_with(latest, &ports);
+    // The first place becomes what the second holds, the second what the input is.
+    let inputs: Vec<u32> = program.inputs.iter().map(|input| input.port.0).collect();
+    let of = |port: u32| program.outputs.iter().find(|(found, _)| found.0 == port).map(|(_, o)| *o);
+    let place = |port: u32| Operand::Input(inputs.iter().position(|found| *found == port).unwrap());
+    assert_eq!((of(15), of(16)), (Some(place(6)), Some(place(0))));
+    script.tape.let_go(latest);
+}
+
+#[test]
+fn what_is_the_same_memory_all_the_time_is_a_constant() {
+    let (mut weight, mut table) = (None, None);
+    let (_, _, found) = carried(&mut |script, x| {
+        let weight = old(&mut weight, script);
+        // Made on the first pass and kept: what it is made from never changes.
+        let table = *table.get_or_insert_with(|| {
+            let made = script.tensor(Birth::Seen);
+            script.tell(&[], &[], &[made], |_| ());
+            made
+        });
+        script.calls = 10;
+        let scratch = script.tensor(Birth::Seen);
+        script.tell(&[], &[], &[scratch], |_| ());
+        script.write(&[scratch, x]);
+        script.compute(&[x, weight, table, scratch])
+    });
+    assert_eq!(found, Carry::default());
+}
+
+#[test]
+fn what_cannot_be_followed_is_a_doubt() {
+    let (mut filled, mut outside) = (None, None);
+    let mut cases: Vec<(&str, DoubtKind, Box<dyn FnMut(&mut Script, ViewId) -> ViewId>)> = vec![(
+        "the first pass fills it from its input",
+        DoubtKind::FilledFromInput,
+        Box::new(move |script, x| {
+            let before = filled.replace(x).unwrap_or(x);
+            script.compute(&[x, before])
+        }),
+    )];
+    for (name, kind, code) in &mut cases {
+        let (_, _, found) = carried(code.as_mut());
+        assert_eq!(found.doubts.iter().map(|one| one.kind).collect::<Vec<_>>(), [*kind], "{name}");
+    }
+    // Glue: computed from the output after the pass.
+    let mut script = Script::default();
+    let mut step = |script: &mut Script| {
+        let mut given = None;
+        let state = *outside.get_or_insert_with(|| script.old());
+        let id = pass(script, &mut |script, x| {
+            let y = script.compute(&[x, state]);
+            given = Some(y);
+            y
+        });
+        outside = given.map(|y| script.compute(&[y]));
+        id
+    };
+    let passes = [step(&mut script), step(&mut script), step(&mut script)];
+    let found = script.tape.carried(passes[0], passes[1], passes[2]);
+    assert_eq!(
+        found.doubts.iter().map(|one| one.kind).collect::<Vec<_>>(),
+        [DoubtKind::MadeOutside]
+    );
+}
+
+#[test]
+fn a_history_that_began_with_one_tensor_is_not_filled_at_once() {
+    let mut queue: Vec<ViewId> = Vec::new();
+    let mut script = Script::default();
+    let mut code = |script: &mut Script, x: ViewId| {
+        if queue.is_empty() {
+            queue = vec![script.old(); 3];
+        }
+        queue.remove(0);
+        queue.push(x);
+        let all = queue.clone();
+        script.compute(&all)
+    };
+    let passes: Vec<_> = (0..4).map(|_| pass(&mut script, &mut code)).collect();
+    let early = script.tape.carried(passes[0], passes[0], passes[1]);
+    assert_eq!(early.doubts.iter().map(|d| d.kind).collect::<Vec<_>>(), [DoubtKind::NotFilled]);
+    let late = script.tape.carried(passes[0], passes[2], passes[3]);
+    assert_eq!((late.states.len(), late.doubts.len()), (2, 0), "{late:?}");
+}
