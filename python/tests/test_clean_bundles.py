@@ -73,7 +73,9 @@ def test_no_right_bundle_is_called_wrong_on_any_engine(
         for engine, count in counts.items():
             print(f"\n{engine}: {', '.join(f'{n} {verdict}' for verdict, n in count.items())}")
     assert alarms == []
-    assert all(count["proved"] >= WANTED for count in counts.values()), counts
+    # Most of the scripts record one or two passes, which is told as an assumption.
+    right = {engine: count["proved"] + count["conditional"] for engine, count in counts.items()}
+    assert all(count >= WANTED for count in right.values()), counts
 
 
 def _exported(script: Script, backend: str, folder: Path) -> Path | None:
