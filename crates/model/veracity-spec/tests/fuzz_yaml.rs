@@ -44,6 +44,7 @@ fn description() -> String {
         nodes: vec![node("first"), node("second")],
         data_flow: vec![edge(("first", "out"), ("second", "in"))],
         feedback_flow: vec![edge(("second", "out"), ("first", "in"))],
+        pipeline_outputs: vec![PortRef::new("second", "out")],
         ..Spec::default()
     };
     spec.to_yaml()

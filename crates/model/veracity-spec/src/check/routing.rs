@@ -140,10 +140,11 @@ impl<'i> Router<'i, '_, '_> {
         }
     }
 
-    /// Whoever runs a bundle without outputs gets nothing from it.
+    /// Whoever runs a bundle without outputs gets nothing from it. An output that leads nowhere is
+    /// refused as that, and is then the reason.
     fn refuse_silence(&mut self, wiring: &Wiring) {
         let has_nodes = self.index.len() > 0;
-        if self.incomplete || !has_nodes || !wiring.outputs.is_empty() {
+        if self.incomplete || !has_nodes || !wiring.outputs.is_empty() || self.has_unrouted() {
             return;
         }
         let mut edges = wiring.feedback_flow.iter().chain(&wiring.data_flow);
@@ -154,6 +155,13 @@ impl<'i> Router<'i, '_, '_> {
                 "add `{source}` to `outputs` of `pipeline`: what is fed back may be given"
             ));
         self.add(source, read.source_span, diagnostic);
+    }
+
+    fn has_unrouted(&self) -> bool {
+        self.index.ports.keys().any(|&(node, direction, name)| {
+            direction == Direction::Output
+                && !self.routed.contains(&PortRef::new(self.index.name(node), name))
+        })
     }
 
     fn check_every_port(&mut self) {

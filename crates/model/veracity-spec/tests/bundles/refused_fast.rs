@@ -55,7 +55,7 @@ fn many_nodes(count: usize, data_flow: &str) -> String {
     };
     let models = pieces(count, node);
     format!(
-        "models:\n{models}pipeline:\n  inputs: {{}}\n  outputs: {{}}\n  data_flow:\n{data_flow}\
+        "models:\n{models}pipeline:\n  inputs: {{}}\n  outputs: {{n0: [y]}}\n  data_flow:\n{data_flow}\
          system information: {{leapp config version: '1.3'}}\n"
     )
 }

@@ -165,6 +165,8 @@ prop_compose! {
             spec.pipeline_inputs.extend(node.inputs.iter().filter(open).map(named));
             spec.pipeline_outputs.extend(node.outputs.iter().filter(open).map(named));
         }
+        // What is fed back is given as well, so that there is always an output.
+        spec.pipeline_outputs.push(PortRef::new(&names[names.len() - 1], "<link>"));
         spec
     }
 }

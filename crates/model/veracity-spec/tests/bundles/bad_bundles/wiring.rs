@@ -124,6 +124,15 @@ const REFUSED: &[Case] = &[
         codes::OUTPUT_UNROUTED,
         &[("- name: action", "- name: ¦action"), ("    policy: [action]", "    {}")],
     ),
+    Case(
+        "no outputs",
+        codes::OUTPUTS_MISSING,
+        &[
+            ("    - name: action\n      dtype: float32\n      shape: [1, 2]\n      type: tensor\n", ""),
+            ("    policy: [action]", "    {}"),
+            ("    policy/memory:", "    ¦policy/memory:"),
+        ],
+    ),
 ];
 
 #[test]
