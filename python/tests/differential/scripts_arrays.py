@@ -74,7 +74,7 @@ def array_scalar_is_frozen(api: Any) -> Step:
 )
 def array_function_without_a_counterpart(api: Any) -> Step:
     def compute(x: Any) -> Any:
-        smooth = np.convolve(x, np.ones(3, np.float32), mode="same")  # told
+        smooth = np.insert(x, 1, np.float32(0.5))[:4]  # told
         return x + np.asarray(smooth, np.float32)
 
     return _array_step(api, compute)
@@ -111,7 +111,7 @@ def tensor_through_a_numpy_function(api: Any) -> Step:
 )
 def tensor_through_a_numpy_function_without_a_counterpart(api: Any) -> Step:
     def compute(x: Tensor) -> Tensor:
-        smooth = np.convolve(x.numpy(), np.ones(3, np.float32), mode="same")  # told
+        smooth = np.insert(x.numpy(), 1, np.float32(0.5))[:4]  # told
         return x + torch.from_numpy(smooth)
 
     return one_node(api, compute)

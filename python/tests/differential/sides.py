@@ -136,12 +136,24 @@ def document(bundle: Path) -> dict[str, Any]:
         }
         for name, node in text["models"].items()
     }
-    flows = ("data_flow", "feedback_flow", "inputs", "outputs", "configs")
+    flows = ("data_flow", "feedback_flow", "inputs", "configs")
     return {
         "order": list(nodes),
         "nodes": nodes,
         **{key: _unordered(pipeline.get(key) or {}) for key in flows},
+        "outputs": _unordered(_not_fed_back(pipeline)),
     }
+
+
+def _not_fed_back(pipeline: dict[str, Any]) -> dict[str, Any]:
+    """Return the outputs without those that are fed back: LEAPP drops them, and ours stay."""
+    fed_back = pipeline.get("feedback_flow") or {}
+    outputs = pipeline.get("outputs") or {}
+    kept = {
+        node: [port for port in ports if f"{node}/{port}" not in fed_back]
+        for node, ports in outputs.items()
+    }
+    return {node: ports for node, ports in kept.items() if ports}
 
 
 def _port(port: dict[str, Any]) -> dict[str, Any]:

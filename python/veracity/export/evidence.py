@@ -5,6 +5,7 @@ An output that was the same on all of them was compared, and what changes it was
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from veracity.errors import Diagnostic
 from veracity.export.double import name_of
 from veracity.export.fresh import Fresh
 from veracity.export.scale import is_large
-from veracity.tracing.nodes import Node
+from veracity.tracing.nodes import Node, Port
 
 #: Functions and methods whose result depends on the shape of a tensor and not on its values.
 _SHAPE_ONLY = frozenset(
@@ -59,6 +60,11 @@ def values_of(node: Node, fresh: Fresh) -> dict[str, torch.Tensor]:
     return found
 
 
+def port_elements(port: Port) -> int:
+    """Return how many elements a port has."""
+    return math.prod(port.shape)
+
+
 def never_moves(
     node: Node, module: fx.GraphModule | None, values: dict[str, torch.Tensor]
 ) -> list[Diagnostic]:
@@ -69,7 +75,7 @@ def never_moves(
         module: Its recorded program.
         values: All values of its outputs that are compared, along a first axis.
     """
-    if module is None:
+    if module is None or not any(port_elements(port) for port in node.inputs):
         return []
     depending = depends_on_inputs(module)
     found = []
