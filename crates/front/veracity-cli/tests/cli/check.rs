@@ -69,7 +69,7 @@ fn a_bundle_without_samples_is_not_called_proved() {
     scale: not comparable: node "scale" has no samples
     memory: not comparable: node "memory" has no samples
     judged by: rtol 0.001, atol 1e-5
-    0 proved, 0 disproved, 3 not comparable (node "scale" has no samples; node "memory" has no samples; `scale/obs` was not recorded)
+    0 proved, 0 disproved, 4 not comparable (node "scale" has no samples; node "memory" has no samples; `scale/obs` was not recorded)
     "#);
 }
 
@@ -174,7 +174,7 @@ fn programs_get_the_whole_proof() {
     let said = desk.run("check policy --engine embedded --format json");
     let found = said.json();
     for (pointer, value) in [
-        ("/schema_version", json!("1.0")),
+        ("/schema_version", json!("1.1")),
         ("/verdict", json!("disproved")),
         ("/reference/origin", json!("python")),
         ("/policy/default/atol", json!(1e-5)),

@@ -17,8 +17,8 @@ fn what_cannot_be_answered_is_refused_with_code_and_reason() {
     let desk = desk();
     std::fs::create_dir(desk.path("folder")).unwrap();
     std::fs::write(desk.path("truncated.json"), &desk.read("policy/proof.json")[..700]).unwrap();
-    let newer = desk.read("policy/proof.json").replacen("\"1.0\"", "\"2.0\"", 1);
-    std::fs::write(desk.path("newer.json"), newer).unwrap();
+    std::fs::copy(desk.path("policy/proof.json"), desk.path("newer.json")).unwrap();
+    desk.edit("newer.json", "\"1.1\"", "\"2.0\"");
     std::fs::write(desk.path("other.json"), "[1, 2]").unwrap();
     let other = "--tolerance atol=1,rtol=1";
     for (options, code, part) in [

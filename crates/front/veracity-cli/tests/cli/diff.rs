@@ -85,10 +85,10 @@ fn programs_get_every_port() {
 fn what_is_no_proof_is_refused() {
     let desk = desk();
     std::fs::write(desk.path("broken.json"), "{").unwrap();
-    let newer = desk.read("good.json").replacen("\"1.0\"", "\"7.3\"", 1);
-    std::fs::write(desk.path("newer.json"), newer).unwrap();
-    let minor = desk.read("good.json").replacen("\"1.0\"", "\"1.9\"", 1);
-    std::fs::write(desk.path("minor.json"), minor).unwrap();
+    for (name, version) in [("newer.json", "\"7.3\""), ("minor.json", "\"1.9\"")] {
+        std::fs::copy(desk.path("good.json"), desk.path(name)).unwrap();
+        desk.edit(name, "\"1.1\"", version);
+    }
     for (other, code, finding) in [
         ("broken.json", 2, "error[VER1104]"),
         ("newer.json", 2, "error[VER1104]"),

@@ -61,7 +61,8 @@ fn the_help_lists_commands_and_exit_codes() {
       0  everything that was asked for holds, or was done
       1  disproved: a bundle is refused, or values lie outside of the tolerance
       2  could not run: wrong arguments, missing files, an engine that is not there
-      3  inconclusive: nothing is wrong, but something could not be compared
+      3  inconclusive: nothing is wrong, but something could not be compared, or is
+         right only under assumptions
 
     Examples:
       veracity inspect policy/
