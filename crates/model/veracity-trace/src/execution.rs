@@ -83,6 +83,7 @@ pub(crate) struct Hazard {
 
 /// A call that concerns an open execution.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about a call")]
 pub(crate) struct Event {
     pub(crate) op: OpId,
     pub(crate) site: SiteId,

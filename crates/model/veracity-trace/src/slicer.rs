@@ -201,6 +201,7 @@ impl<'a> Slicer<'a> {
     }
 
     /// See [`leaves`].
+    #[expect(clippy::iter_over_hash_type, reason = "what is found is sorted by its place")]
     fn leaves(&self) -> Vec<Leaf> {
         let mut found = Vec::new();
         let mut note = |place, site, used: &Use| {
