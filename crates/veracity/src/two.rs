@@ -207,7 +207,7 @@ fn on_sets(
             }
             Ok(_) => {}
             Err(_) => {
-                report.notes.push(format!("could not be run on made-up inputs: {}", set.said))
+                report.notes.push(format!("could not be run on made-up inputs: {}", set.said));
             }
         }
     }
@@ -360,9 +360,10 @@ fn draw(
         && shape.elements() <= MAX_DRAWN_ELEMENTS
     {
         // The first set is that of every other command that makes up floats.
-        return Ok(match dtype.is_float() && width <= 1.0 {
-            true => mock_tensor(dtype, &shape, seed),
-            false => domain::draw(dtype, &shape, range, width, seed),
+        return Ok(if dtype.is_float() && width <= 1.0 {
+            mock_tensor(dtype, &shape, seed)
+        } else {
+            domain::draw(dtype, &shape, range, width, seed)
         });
     }
     let message = format!("values for input {:?}, {info}, cannot be made up", info.name);

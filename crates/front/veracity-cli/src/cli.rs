@@ -166,6 +166,7 @@ Examples:
   veracity run policy/ --mock 0 --steps 10000 --rate bundle --require-proof
   veracity run policy/ --inputs robot.npz --map map.yaml --outputs robot_out.npz
   veracity run policy/ --mock 0 --steps 100 --engine embedded --format json")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct RunArgs {
     /// The bundle's YAML file, or the folder that holds it
     pub(crate) bundle: PathBuf,

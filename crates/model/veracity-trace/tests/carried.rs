@@ -1,5 +1,6 @@
 //! What one execution leaves to the next, found without being declared.
 
+#[expect(dead_code, reason = "the calls of other tests; not all of them are needed here")]
 mod support;
 
 use support::Script;
@@ -15,6 +16,7 @@ const LINE: SiteId = SiteId(1000);
 /// Code that is run once a pass: it gets its input and gives its output. Its calls have the same
 /// lines on every pass.
 type Code<'a> = &'a mut dyn FnMut(&mut Script, ViewId) -> ViewId;
+type OwnedCode = Box<dyn FnMut(&mut Script, ViewId) -> ViewId>;
 
 fn pass(script: &mut Script, code: Code<'_>) -> ExecutionId {
     let x = script.old();
@@ -45,7 +47,7 @@ fn old(slot: &mut Option<ViewId>, script: &mut Script) -> ViewId {
 fn what_the_last_pass_made_wrote_got_or_gave_is_a_state() {
     let (mut made, mut written, mut got, mut given) = (None, None, None, None);
     let (mut clock, mut counter) = (None, None);
-    let mut cases: Vec<(&str, Box<dyn FnMut(&mut Script, ViewId) -> ViewId>)> = vec![
+    let mut cases: Vec<(&str, OwnedCode)> = vec![
         (
             "made",
             Box::new(move |script, x| {
@@ -159,7 +161,7 @@ fn what_is_the_same_memory_all_the_time_is_a_constant() {
 #[test]
 fn what_cannot_be_followed_is_a_doubt() {
     let (mut filled, mut outside) = (None, None);
-    let mut cases: Vec<(&str, DoubtKind, Box<dyn FnMut(&mut Script, ViewId) -> ViewId>)> = vec![(
+    let mut cases: Vec<(&str, DoubtKind, OwnedCode)> = vec![(
         "the first pass fills it from its input",
         DoubtKind::FilledFromInput,
         Box::new(move |script, x| {

@@ -4,6 +4,7 @@
 //! clips, rounds or chooses behaves otherwise beyond its corners, which inputs of one size may
 //! never reach.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use veracity_onnx::{Dim, Model, NodeFacts};
@@ -212,7 +213,7 @@ pub fn draw(
 
 fn in_type(shape: &Shape, values: &[f64], dtype: DType) -> Tensor {
     let wide = Tensor::from_slice(shape.clone(), values).ok();
-    let made = wide.and_then(|wide| crate::convert::cast(&wide, dtype).map(|it| it.into_owned()));
+    let made = wide.and_then(|wide| crate::convert::cast(&wide, dtype).map(Cow::into_owned));
     made.unwrap_or_else(|| Tensor::zeros(dtype, shape.clone()))
 }
 
@@ -223,7 +224,7 @@ fn whole_in_type(shape: &Shape, values: &[i64], dtype: DType) -> Tensor {
         return made.unwrap_or_else(|_| Tensor::zeros(dtype, shape.clone()));
     }
     let wide = Tensor::from_slice(shape.clone(), values).ok();
-    let made = wide.and_then(|wide| crate::convert::cast(&wide, dtype).map(|it| it.into_owned()));
+    let made = wide.and_then(|wide| crate::convert::cast(&wide, dtype).map(Cow::into_owned));
     made.unwrap_or_else(|| Tensor::zeros(dtype, shape.clone()))
 }
 

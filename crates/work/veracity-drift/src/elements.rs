@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn errors_that_all_point_one_way_are_no_roundings() {
-        let reference: Vec<f32> = (0..64).map(|n| (n as f32 - 31.5) / 8.0).collect();
+        let reference: Vec<f32> = (0_u8..64).map(|n| (f32::from(n) - 31.5) / 8.0).collect();
         let scaled: Vec<f32> = reference.iter().map(|v| v * (1.0 - 3e-6)).collect();
         let rounded: Vec<f32> = reference
             .iter()

@@ -5,13 +5,13 @@
 //! inputs on: how far they move when inputs and all constants are moved by as much as one operator
 //! may introduce.
 
-use veracity_diag::{Diagnostic, Place, Result, codes};
+use veracity_diag::{Diagnostic, Place, codes};
 use veracity_onnx::NodeFacts;
 use veracity_results::{DriftReport, DriftRow, Verdict};
 use veracity_tensor::Tensor;
 
 use crate::elements::Judged;
-use crate::look::{Suspect, look};
+use crate::look::{Again, Suspect, look};
 use crate::rows::DriftOptions;
 use crate::tiles::numbers;
 
@@ -36,7 +36,7 @@ pub(crate) fn findings(
     wide: &[Option<Tensor>],
     rows: &[DriftRow],
     nodes: &[NodeFacts],
-    again: &mut dyn FnMut(f64, u64, &[usize]) -> Result<Vec<Option<Tensor>>>,
+    again: &mut Again<'_>,
 ) -> Vec<Diagnostic> {
     let judged = look(suspects, again);
     let mut wrong = Vec::new();

@@ -25,13 +25,12 @@ impl Suspect {
     }
 }
 
-/// Says of each value what its elements are. `again` gives what values are when everything that they
-/// are computed from is moved by a part of itself: by how much, by which seed, and of which suspects.
-/// It is asked only for those that need it, and may leave out what cannot be computed.
-pub(crate) fn look(
-    suspects: &[Suspect],
-    again: &mut dyn FnMut(f64, u64, &[usize]) -> Result<Vec<Option<Tensor>>>,
-) -> Vec<Judged> {
+/// Gives what values are when everything that they are computed from is moved by a part of itself: by
+/// how much, by which seed, and of which suspects. It may leave out what cannot be computed.
+pub(crate) type Again<'a> = dyn FnMut(f64, u64, &[usize]) -> Result<Vec<Option<Tensor>>> + 'a;
+
+/// Says of each value what its elements are. `again` is asked only for those that need it.
+pub(crate) fn look(suspects: &[Suspect], again: &mut Again<'_>) -> Vec<Judged> {
     let mut found: Vec<Judged> = suspects.iter().map(|one| one.judged(None)).collect();
     let mut moved: Vec<Moved> =
         suspects.iter().map(|one| Moved::new(one.found.shape().elements())).collect();

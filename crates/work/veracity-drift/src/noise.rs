@@ -4,6 +4,7 @@
 //! each up or down. What that does to an element is what roundings of this size can do to it:
 //! sums of large terms that cancel move, what is only copied does not.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use veracity_onnx::Model;
@@ -68,7 +69,7 @@ pub(crate) fn nudged(tensor: &Tensor, relative: f64, seed: u64, name: &str) -> T
         *value *= 1.0 + if up { relative } else { -relative };
     }
     let wide = Tensor::from_slice(tensor.shape().clone(), &values);
-    let moved = wide.ok().and_then(|wide| cast(&wide, tensor.dtype()).map(|it| it.into_owned()));
+    let moved = wide.ok().and_then(|wide| cast(&wide, tensor.dtype()).map(Cow::into_owned));
     moved.filter(|moved| is_finite_like(tensor, moved)).unwrap_or_else(|| tensor.clone())
 }
 

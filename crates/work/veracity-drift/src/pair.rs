@@ -156,7 +156,7 @@ fn introduced_at(
             .zip(found)
             .map(|(&index, found)| surveyed.measured(index, &expected[&index], found.as_ref()))
             .collect::<Result<_>>()?;
-        let judged = looked_at(candidate, &part, &names, &given, &mut measured)?;
+        let judged = looked_at(candidate, &part, &names, &given, &mut measured);
         stage.advance(chunk.len());
         let found = chunk.into_iter().zip(measured).zip(judged);
         all.extend(found.map(|((index, measured), judged)| (index, measured, judged)));
@@ -181,7 +181,7 @@ fn looked_at<'v>(
     names: &[&str],
     given: &dyn Fn(&str) -> Option<&'v Tensor>,
     measured: &mut [Measured],
-) -> Result<Vec<Option<Judged>>> {
+) -> Vec<Option<Judged>> {
     let mut places = Vec::new();
     let mut suspects = Vec::new();
     for (place, measured) in measured.iter_mut().enumerate() {
@@ -199,7 +199,7 @@ fn looked_at<'v>(
     for (judged, &place) in look(&suspects, &mut again).into_iter().zip(&places) {
         found[place] = Some(judged);
     }
-    Ok(found)
+    found
 }
 
 /// What values are when everything that they are computed from is moved a little, each in the type

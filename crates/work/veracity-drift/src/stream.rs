@@ -164,10 +164,8 @@ impl Stream {
         let mut rows: Vec<DriftRow> = planned.into_iter().filter_map(|one| one.row).collect();
         rows.iter_mut().for_each(judge);
         let options = against.options;
-        let wrong = match end::is_due(&rows, options) {
-            true => self.end_to_end(against, &rows)?,
-            false => Vec::new(),
-        };
+        let is_due = end::is_due(&rows, options);
+        let wrong = if is_due { self.end_to_end(against, &rows)? } else { Vec::new() };
         let Self { nodes, skipped, .. } = self;
         let used = rows.iter().filter_map(|row| options.rule_for(row)).chain(skipped);
         let unused = options.rules.unused(&used.collect::<Vec<_>>());

@@ -25,7 +25,8 @@ pub(crate) fn differing(
     let position = match (floats(&was), floats(&is)) {
         (Some(was), Some(is)) => {
             let off = |(was, is): (&f64, &f64)| {
-                was.to_bits() != is.to_bits() && !((was - is).abs() <= relative * was.abs())
+                let is_near = (was - is).abs() <= relative * was.abs();
+                was.to_bits() != is.to_bits() && !is_near
             };
             was.iter().zip(&is).position(off)
         }
@@ -61,7 +62,8 @@ pub(crate) fn other_limit(
         .map(|((one, was), (other, is))| (budget.relative(narrower(one, other)), was, is))
         .find(|(relative, was, is)| {
             let is_end = was.abs().min(is.abs()) >= FARTHEST && was.signum() == is.signum();
-            !is_end && !((was - is).abs() <= relative * was.abs().max(is.abs()))
+            let is_near = (was - is).abs() <= relative * was.abs().max(is.abs());
+            !is_end && !is_near
         })
         .map(|(_, was, is)| (was, is))?;
     let output = ours.outputs.first().cloned().unwrap_or_default();

@@ -45,17 +45,17 @@ impl Conduct {
                 .any(|model| model.node == session.node && model.backend == "pt2");
             match proved {
                 Some(proved) => same_session(proved, session, is_pt2)?,
-                None => return Err(elsewhere(format!("nothing is said of `{}`", session.node))),
+                None => return Err(elsewhere(&format!("nothing is said of `{}`", session.node))),
             }
         }
         let environment = &proof.environment;
         if let Some(group) = self.merged.iter().find(|group| !environment.merged.contains(group)) {
-            return Err(elsewhere(format!("`{group}` are to run as one model, and ran apart")));
+            return Err(elsewhere(&format!("`{group}` are to run as one model, and ran apart")));
         }
         if self.reorder != environment.reorder {
             let what = "inputs and outputs are to be reordered by a map that it does not know";
             let other = "it was made with a map, and there is none now";
-            return Err(elsewhere(if self.reorder.is_some() { what } else { other }.to_owned()));
+            return Err(elsewhere(if self.reorder.is_some() { what } else { other }));
         }
         Ok(())
     }
@@ -75,17 +75,17 @@ fn same_session(
     let node = &now.node;
     if engine(&proved.engine, is_pt2) != engine(&now.engine, is_pt2) {
         let (proved, now) = (&proved.engine, &now.engine);
-        return Err(elsewhere(format!("`{node}` was proved in {proved}, and {now} is to run it")));
+        return Err(elsewhere(&format!("`{node}` was proved in {proved}, and {now} is to run it")));
     }
     if major(&proved.engine_version) != major(&now.engine_version) {
         let (engine, proved, now) = (&now.engine, &proved.engine_version, &now.engine_version);
-        return Err(elsewhere(format!(
+        return Err(elsewhere(&format!(
             "`{node}` was proved in {engine} {proved}, and this is {now}"
         )));
     }
     if device_class(&proved.device) != device_class(&now.device) {
         let (proved, now) = (&proved.device, &now.device);
-        return Err(elsewhere(format!("`{node}` was proved on {proved}, and is to run on {now}")));
+        return Err(elsewhere(&format!("`{node}` was proved on {proved}, and is to run on {now}")));
     }
     Ok(())
 }
@@ -109,7 +109,7 @@ fn device_class(device: &str) -> &str {
     device.split(':').next().unwrap_or(device)
 }
 
-fn elsewhere(what: String) -> Box<Diagnostic> {
+fn elsewhere(what: &str) -> Box<Diagnostic> {
     let message = format!("the proof is about another way of running: {what}");
     Box::new(
         Diagnostic::error(codes::PROOF_ELSEWHERE, message)

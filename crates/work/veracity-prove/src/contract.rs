@@ -52,12 +52,12 @@ fn changes(port: &PortSpec, before: &Value) -> Vec<Diagnostic> {
 
 /// Names along axes as the description has them.
 fn names(axes: &[AxisNames]) -> Value {
-    let axis = |axis: &AxisNames| match axis {
+    let name = |axis: &AxisNames| match axis {
         AxisNames::Unnamed => Value::Null,
         AxisNames::Temporal => json!("__temporal_axis__"),
         AxisNames::Named(names) => json!(names),
     };
-    axes.iter().map(axis).collect()
+    axes.iter().map(name).collect()
 }
 
 /// Equal up to how numbers are written; nothing is what was not said.

@@ -46,7 +46,7 @@ pub(crate) fn measure_parts(
     let (left, right) = (reference.to_tensor(), candidate.to_tensor());
     let (size, total) = (reference.dtype().size(), reference.shape().elements());
     let mut found: Option<Outside> = None;
-    let mut share = 1.0;
+    let mut farthest = 1.0;
     let mut start = 0;
     for part in parts.iter().filter(|part| part.elements > 0).cycle() {
         if start >= total {
@@ -66,9 +66,9 @@ pub(crate) fn measure_parts(
                 measured.max_abs / part.tolerance.bound(worst.reference).max(f64::MIN_POSITIVE);
             let index = unravelled(start + worst.index[0], reference.shape().dims());
             match &mut found {
-                Some(found) if ratio <= share => found.count = count,
+                Some(found) if ratio <= farthest => found.count = count,
                 _ => {
-                    share = ratio;
+                    farthest = ratio;
                     let worst = Worst { index, ..worst };
                     found = Some(Outside { count, worst, tolerance: part.tolerance });
                 }

@@ -406,10 +406,11 @@ impl Observed<'_> {
         let candidate = TensorView::new(*dtype, &shape, &self.candidates[bytes])?;
         let options = MeasureOptions::new(self.tolerance).with_threads(1);
         let mut measured = measure(&reference, &candidate, &options)?;
-        if !self.parts.is_empty() && measured.outside == 0 {
-            if let Some(outside) = measure_parts(&reference, &candidate, &self.parts)? {
-                outside.write_into(&mut measured);
-            }
+        if !self.parts.is_empty()
+            && measured.outside == 0
+            && let Some(outside) = measure_parts(&reference, &candidate, &self.parts)?
+        {
+            outside.write_into(&mut measured);
         }
         Ok(measured)
     }

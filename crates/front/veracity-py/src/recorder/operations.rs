@@ -104,8 +104,8 @@ impl Operation {
             ragged,
             random,
             random_when,
-            overwrites,
             may_raise,
+            overwrites,
             reason,
         })
     }

@@ -409,7 +409,10 @@ impl Surveyed {
     }
 }
 
-/// A row without errors, and the step that may be lost in it.
+/// A row without errors, the step that may be lost in it with what arithmetic may lose beside it, and
+/// the part of itself by which an element may be off.
+type Begun = (DriftRow, Option<(Step, f64)>, Option<f64>);
+
 fn row(
     model: &Model,
     node: &NodeFacts,
@@ -417,7 +420,7 @@ fn row(
     reference: &Tensor,
     found: &Tensor,
     options: &DriftOptions,
-) -> Result<(DriftRow, Option<(Step, f64)>, Option<f64>)> {
+) -> Result<Begun> {
     let origin = provenance(node);
     let itself = measured(reference, reference)?;
     let scale = itself.max_abs_reference;

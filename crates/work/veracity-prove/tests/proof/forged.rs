@@ -40,7 +40,8 @@ fn first_sample(proof: &mut Proof) -> &mut veracity_results::SampleProof {
     &mut proof.nodes[0].ports[0].samples[0]
 }
 
-type Forgery = (&'static str, fn(&mut Proof), Code);
+type Forge = fn(&mut Proof);
+type Forgery = (&'static str, Forge, Code);
 
 const INCONSISTENT: Code = codes::PROOF_INCONSISTENT;
 
@@ -132,7 +133,7 @@ fn assumptions_cannot_be_taken_out() {
     assert_eq!(answer(&bundle, &proof, &Demand::default()), Some(codes::PROOF_CONDITIONAL));
     let accepting = Demand { accept_conditional: true, ..Demand::default() };
     assert_eq!(answer(&bundle, &proof, &accepting), None);
-    let cleared: [(&str, fn(&mut Proof)); 4] = [
+    let cleared: [(&str, Forge); 4] = [
         ("the verdict alone", |p| p.verdict = Verdict::Proved),
         ("verdicts", raise),
         ("verdicts and assumptions", |p| {

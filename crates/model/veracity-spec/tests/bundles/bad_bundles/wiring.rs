@@ -128,7 +128,10 @@ const REFUSED: &[Case] = &[
         "no outputs",
         codes::OUTPUTS_MISSING,
         &[
-            ("    - name: action\n      dtype: float32\n      shape: [1, 2]\n      type: tensor\n", ""),
+            (
+                "    - name: action\n      dtype: float32\n      shape: [1, 2]\n      type: tensor\n",
+                "",
+            ),
             ("    policy: [action]", "    {}"),
             ("    policy/memory:", "    ¦policy/memory:"),
         ],
