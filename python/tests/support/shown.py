@@ -2,7 +2,7 @@
 
 A block of text right below a block of commands is what they print, word by word. A line of dots
 stands for what is left out; where lines are broken does not matter. Numbers with a point or an
-exponent are measured, so that only their places are compared.
+exponent are measured, so that only their places are compared, and so are counts of draws.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from typing import NamedTuple
 
 from support.pages import Block, blocks
 
-_MEASURED = re.compile(r"\b\d+(\.\d+(e[-+]?\d+)?|e[-+]?\d+)\b|(?<=largest error )0\b")
+_MEASURED = re.compile(
+    r"\b\d+(\.\d+(e[-+]?\d+)?|e[-+]?\d+)\b|(?<=largest error )0\b"
+    # How many draws say something, and which element is worst, is up to the processor.
+    r"|\b\d+(?= fresh inputs)|(?<=finds )\d+ of \d+(?= planted)|(?<= at \[)[\d, ]+(?=\])"
+)
 
 
 class Step(NamedTuple):
