@@ -377,11 +377,11 @@ def a_node_first_executed_in_a_later_pass(api: Any) -> Step:
         x = api.annotate.input_tensors("a", {"x": given["a/x"]})
         out = x * 2
         api.annotate.output_tensors("a", {"out": out}, export_with="jit")
-        if "b/z" not in given:  # told
+        if "b/z" not in given:
             return {}
-        out, z = api.annotate.input_tensors("b", {"out": out, "z": given["b/z"]})  # told
+        out, z = api.annotate.input_tensors("b", {"out": out, "z": given["b/z"]})
         y = out + z
-        api.annotate.output_tensors("b", {"y": y}, export_with="jit")
+        api.annotate.output_tensors("b", {"y": y}, export_with="jit")  # told
         return {"b/y": y}
 
     return step
