@@ -81,7 +81,8 @@ def test_ours_is_right_or_tells_where_leapp_is_not(name: str, tmp_path: Path) ->
         file, lines = script.marked()
         codes = tuple(script.relation.ours)
         assert told(ours.diagnostics, codes, file, lines), (lines, ours.diagnostics)
-        assert all(found.location for found in ours.diagnostics)
+        # A roll-out that begins late is about no line.
+        assert all(found.location or found.code == "VER1117" for found in ours.diagnostics)
 
 
 @pytest.mark.parametrize("name", BETTER)
