@@ -10,7 +10,7 @@ use veracity_compare::{Judgement, judge};
 use veracity_diag::{Code, Diagnostic, codes};
 use veracity_results::{
     Measurement, NodeProof, PortProof, Proof, RolloutPort, RolloutProof, SampleProof, Tolerance,
-    TolerancePolicy, Verdict,
+    TolerancePart, TolerancePolicy, Verdict,
 };
 use veracity_spec::{Bundle, Direction, Node, PortRef, PortSpec};
 
@@ -18,7 +18,8 @@ use crate::builder::{assume, sum_up, sum_up_node};
 use crate::coverage::Inputs;
 use crate::episode::Episode;
 use crate::judged::tolerance_of;
-use crate::rollout::{over_time, role, steps_of};
+use crate::rejudge::within_parts;
+use crate::rollout::{over_time, parts_over_time, role, steps_of};
 use crate::samples::{Kind, Samples};
 
 /// What a proof says and its bundle or its own numbers do not.
@@ -126,12 +127,17 @@ fn check_port(
     require(port.tolerance == wanted, || {
         format!("`{name}` was judged by another tolerance than the proof's policy")
     })?;
+    // Judging again keeps what was measured by another tolerance, and does so for all samples.
+    let measured = || port.samples.iter().filter_map(|sample| sample.measurement.as_ref());
+    let first = measured().next().map(|first| first.tolerance);
+    let alike = measured().all(|one| Some(one.tolerance) == first);
+    require(alike, || format!("samples of `{name}` were measured by different tolerances"))?;
     let kind = format!("{}{}", spec.dtype, spec.shape);
     for sample in &port.samples {
         let label = &sample.label;
         require(sample.reference == kind, || format!("`{name}` {label} is no {kind}"))?;
         let one = spec.shape.elements() as u64;
-        check_sample(sample, wanted, policy.equal_nan, one)
+        check_sample(sample, wanted, policy.parts_of(name), policy.equal_nan, one)
             .map_err(|what| format!("`{name}` {label}: {what}"))?;
     }
     Ok(())
@@ -140,6 +146,7 @@ fn check_port(
 fn check_sample(
     sample: &SampleProof,
     tolerance: Tolerance,
+    parts: &[TolerancePart],
     equal_nan: bool,
     elements: u64,
 ) -> Result<(), Contradiction> {
@@ -151,17 +158,20 @@ fn check_sample(
     require(sample.candidate == sample.reference, || "the model gave something else".to_owned())?;
     let whole = elements > 0 && measured.elements % elements == 0 && measured.elements > 0;
     require(whole || elements == 0, || "not every element was measured".to_owned())?;
-    check_measured(measured, tolerance, equal_nan, sample.verdict)
+    check_measured(measured, tolerance, parts, equal_nan, sample.verdict)
 }
 
 /// Whether a measurement can be what it says, and gives the verdict that is told.
 fn check_measured(
     measured: &Measurement,
     tolerance: Tolerance,
+    parts: &[TolerancePart],
     equal_nan: bool,
     verdict: Verdict,
 ) -> Result<(), Contradiction> {
-    require(measured.tolerance == tolerance, || "it was measured by another tolerance".to_owned())?;
+    // What was measured by another tolerance and judged again says nothing about single elements.
+    let is_measured = measured.tolerance == tolerance || within_parts(measured, parts, equal_nan);
+    require(is_measured, || "it was measured by another tolerance".to_owned())?;
     let made = match judge(measured, tolerance, equal_nan) {
         Judgement::Proved => Verdict::Proved,
         Judgement::Disproved => Verdict::Disproved,
@@ -235,7 +245,8 @@ fn check_rollout(bundle: &Bundle, samples: &Samples, proof: &Proof) -> Result<()
     for ((.., source, spec), said) in wanted.iter().zip(&rollout.ports) {
         let one = tolerance_of(&proof.policy, &source.to_string(), spec.dtype);
         let tolerance = over_time(&proof.policy, one, ticks.len());
-        check_rollout_port(said, rollout, spec, tolerance, proof.policy.equal_nan)
+        let parts = parts_over_time(&proof.policy, &said.source, ticks.len());
+        check_rollout_port(said, rollout, spec, (tolerance, &parts), proof.policy.equal_nan)
             .map_err(|what| format!("`{}` over time: {what}", said.port))?;
     }
     Ok(())
@@ -245,13 +256,13 @@ fn check_rollout_port(
     said: &RolloutPort,
     rollout: &RolloutProof,
     spec: &PortSpec,
-    tolerance: Tolerance,
+    (tolerance, parts): (Tolerance, &[TolerancePart]),
     equal_nan: bool,
 ) -> Result<(), Contradiction> {
     require(said.tolerance == tolerance, || "it was judged by another tolerance".to_owned())?;
     let elements = (spec.shape.elements() * rollout.steps) as u64;
     require(said.measurement.elements == elements, || "ticks are missing".to_owned())?;
-    check_measured(&said.measurement, tolerance, equal_nan, said.verdict)
+    check_measured(&said.measurement, tolerance, parts, equal_nan, said.verdict)
 }
 
 /// What tracing noticed lies in the samples, which are not the proof's to change.

@@ -50,15 +50,14 @@ fn prove_now(
     options: &RunOptions,
     demand: &Demand,
 ) -> Result<Proof> {
-    let mut checked = CheckOptions {
+    // A proof that lies in the bundle does not say how wide the new one may be.
+    let widest = widest(Samples::metadata(bundle)?.policy(), demand);
+    let checked = CheckOptions {
+        tolerance: crate::ToleranceChoice::Given(widest),
         session: options.session.clone(),
         fusion: options.fusion,
         reorder: options.reorder.clone(),
-        ..CheckOptions::default()
     };
-    if let Some(ceiling) = demand.ceiling {
-        checked.tolerance = crate::ToleranceChoice::Given(TolerancePolicy::new(ceiling));
-    }
     let proof = check(bundle, engines, &checked)?;
     let standing = judge_standing(&proof, &subject(bundle));
     accept(bundle, standing, demand).map(|()| proof)
@@ -78,13 +77,14 @@ pub fn require(bundle: &Bundle, demand: &Demand) -> Result<Proof> {
         let message = format!("the proof does not hold together: {what}");
         return Err(refused(bundle, codes::PROOF_INCONSISTENT, message, again(bundle)));
     }
-    let ceiling = match demand.ceiling {
-        Some(ceiling) => TolerancePolicy::new(ceiling),
-        None => samples.policy().cloned().unwrap_or_else(default_policy),
-    };
+    let ceiling = widest(samples.policy(), demand);
     if let Some(port) = too_wide(bundle, &proof.policy, &ceiling) {
         let (used, most) = (text(proof.policy.of(&port)), text(ceiling.of(&port)));
-        let message = format!("`{port}` was judged by {used}, and {most} is allowed");
+        let message = if proof.policy.parts_of(&port) == ceiling.parts_of(&port) {
+            format!("`{port}` was judged by {used}, and {most} is allowed")
+        } else {
+            format!("`{port}` was judged by {used}, and less is allowed for some of its elements")
+        };
         let hint = format!(
             "`veracity check {} --save` judges it as it was exported; `--ceiling` (`ceiling=`) \
              allows more",
@@ -95,6 +95,14 @@ pub fn require(bundle: &Bundle, demand: &Demand) -> Result<Proof> {
     Ok(proof)
 }
 
+/// The widest tolerances that are allowed, for a bundle that was exported with these.
+fn widest(exported: Option<&TolerancePolicy>, demand: &Demand) -> TolerancePolicy {
+    match demand.ceiling {
+        Some(ceiling) => TolerancePolicy::new(ceiling),
+        None => exported.cloned().unwrap_or_else(default_policy),
+    }
+}
+
 /// The first output of floats whose tolerance is wider than allowed.
 fn too_wide(bundle: &Bundle, used: &TolerancePolicy, most: &TolerancePolicy) -> Option<String> {
     let nodes = bundle.spec().nodes.iter();
@@ -102,11 +110,14 @@ fn too_wide(bundle: &Bundle, used: &TolerancePolicy, most: &TolerancePolicy) -> 
         let floats = node.outputs.iter().filter(|port| port.dtype.is_float());
         floats.map(|port| format!("{}/{}", node.name, port.name))
     });
+    let within =
+        |used: Tolerance, most: Tolerance| used.atol() <= most.atol() && used.rtol() <= most.rtol();
     let is_wide = |port: &String| {
-        let (used_here, most_here) = (used.of(port), most.of(port));
-        used_here.atol() > most_here.atol()
-            || used_here.rtol() > most_here.rtol()
-            || (used.equal_nan && !most.equal_nan)
+        let (used_here, parts) = (used.of(port), most.parts_of(port));
+        // The tolerance of a port is the widest of those of its elements.
+        let elements = used.parts_of(port) == parts
+            || parts.iter().all(|part| within(used_here, part.tolerance));
+        !within(used_here, most.of(port)) || !elements || (used.equal_nan && !most.equal_nan)
     };
     floats.into_iter().find(is_wide)
 }

@@ -4,27 +4,40 @@ use std::collections::BTreeSet;
 
 use veracity_compare::{Judgement, judge, reasons};
 use veracity_diag::{Diagnostic, Place, Severity, codes};
-use veracity_results::{Measurement, Proof, SampleProof, Tolerance, TolerancePolicy, Verdict};
+use veracity_results::{
+    Measurement, Proof, SampleProof, Tolerance, TolerancePart, TolerancePolicy, Verdict,
+};
 
 use crate::builder::{sum_up, sum_up_node};
+use crate::rollout::parts_over_time;
 
 /// The same measurements judged by another policy. What they cannot decide is not comparable, with
 /// that reason; what could not be measured stays as it was.
 pub fn rejudge(proof: &Proof, policy: &TolerancePolicy) -> Proof {
-    let mut proof = proof.clone();
-    proof.policy = policy.clone();
+    let before = &proof.policy;
+    let mut proof = Proof { policy: policy.clone(), ..proof.clone() };
     for node in &mut proof.nodes {
         for port in &mut node.ports {
             port.tolerance = kept_exact(port.tolerance, port.samples.first(), policy, &port.port);
+            let is_same = is_same(before, policy, &port.port);
             for sample in &mut port.samples {
-                rejudge_sample(sample, port.tolerance, policy.equal_nan);
+                // What held by the same tolerances was measured by those of its elements, too.
+                let is_known = is_same && sample.verdict.holds();
+                let parts = if is_known { &[] } else { policy.parts_of(&port.port) };
+                rejudge_sample(sample, port.tolerance, parts, policy.equal_nan);
             }
         }
         sum_up_node(node);
     }
-    rejudge_rollout(&mut proof, policy);
+    rejudge_rollout(&mut proof, before, policy);
     sum_up(&mut proof);
     proof
+}
+
+/// Whether two policies judge a port alike, alone and over time, but for NaN.
+fn is_same(before: &TolerancePolicy, now: &TolerancePolicy, port: &str) -> bool {
+    let of = |policy: &TolerancePolicy| (policy.basis, policy.default, policy.of(port));
+    of(before) == of(now) && before.parts_of(port) == now.parts_of(port)
 }
 
 /// Integers and bools must be equal whatever the policy says.
@@ -37,10 +50,15 @@ fn kept_exact(
     if is_float(sample) { policy.of(port) } else { before }
 }
 
-fn rejudge_sample(sample: &mut SampleProof, tolerance: Tolerance, equal_nan: bool) {
+fn rejudge_sample(
+    sample: &mut SampleProof,
+    tolerance: Tolerance,
+    parts: &[TolerancePart],
+    equal_nan: bool,
+) {
     let Some(measurement) = &sample.measurement else { return };
     let place = sample.reasons.first().map(|reason| reason.place.clone()).unwrap_or_default();
-    let (verdict, found) = judged(measurement, tolerance, equal_nan);
+    let (verdict, found) = judged(measurement, tolerance, parts, equal_nan);
     sample.verdict = verdict;
     sample.reasons = found.into_iter().map(|reason| reason.within(&place)).collect();
 }
@@ -48,9 +66,17 @@ fn rejudge_sample(sample: &mut SampleProof, tolerance: Tolerance, equal_nan: boo
 fn judged(
     measurement: &Measurement,
     tolerance: Tolerance,
+    parts: &[TolerancePart],
     equal_nan: bool,
 ) -> (Verdict, Vec<Diagnostic>) {
     let verdict = match judge(measurement, tolerance, equal_nan) {
+        Judgement::Proved if !within_parts(measurement, parts, equal_nan) => {
+            let message =
+                "the measurement is of all elements, and some have tolerances of their own";
+            let reason = Diagnostic::error(codes::COMPARE_UNDECIDED, message)
+                .hint("measure again with this tolerance");
+            return (Verdict::NotComparable, vec![reason]);
+        }
         Judgement::Proved => Verdict::Proved,
         Judgement::Disproved => Verdict::Disproved,
         Judgement::Undecided => Verdict::NotComparable,
@@ -58,9 +84,19 @@ fn judged(
     (verdict, reasons(measurement, tolerance, equal_nan))
 }
 
+/// Whether a measurement of all elements shows that each is within a tolerance of its own.
+pub(crate) fn within_parts(
+    measurement: &Measurement,
+    parts: &[TolerancePart],
+    equal_nan: bool,
+) -> bool {
+    let inside = |part: &TolerancePart| judge(measurement, part.tolerance, equal_nan);
+    parts.iter().all(|part| inside(part) == Judgement::Proved)
+}
+
 /// Which tick leaves a tolerance first is not in the measurements of another tolerance. That a step
 /// failed stays what it is.
-fn rejudge_rollout(proof: &mut Proof, policy: &TolerancePolicy) {
+fn rejudge_rollout(proof: &mut Proof, before: &TolerancePolicy, policy: &TolerancePolicy) {
     let floats = float_ports(proof);
     let rollout = &mut proof.rollout;
     if rollout.ports.is_empty() {
@@ -74,7 +110,10 @@ fn rejudge_rollout(proof: &mut Proof, policy: &TolerancePolicy) {
         if floats.contains(&port.source) {
             port.tolerance = crate::rollout::over_time(policy, policy.of(&port.source), ticks);
         }
-        let (verdict, _) = judged(&port.measurement, port.tolerance, policy.equal_nan);
+        let is_known = is_same(before, policy, &port.source) && port.verdict.holds();
+        let parts =
+            if is_known { Vec::new() } else { parts_over_time(policy, &port.source, ticks) };
+        let (verdict, _) = judged(&port.measurement, port.tolerance, &parts, policy.equal_nan);
         (port.verdict, port.first_divergence) = (verdict, None);
         if verdict == Verdict::Disproved {
             let message = format!("`{}` leaves the recorded episode", port.port);

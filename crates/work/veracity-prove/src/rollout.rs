@@ -90,7 +90,11 @@ pub(crate) fn over_time(policy: &TolerancePolicy, one_step: Tolerance, ticks: us
 }
 
 /// The tolerances of runs of elements of a port, over time.
-fn parts_over_time(policy: &TolerancePolicy, port: &str, ticks: usize) -> Vec<TolerancePart> {
+pub(crate) fn parts_over_time(
+    policy: &TolerancePolicy,
+    port: &str,
+    ticks: usize,
+) -> Vec<TolerancePart> {
     let stretched = |part: &TolerancePart| TolerancePart {
         tolerance: over_time(policy, part.tolerance, ticks),
         ..*part

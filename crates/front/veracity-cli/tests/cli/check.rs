@@ -157,7 +157,11 @@ fn what_was_measured_can_be_judged_again_without_running() {
     let before = desk.read("policy/proof.json");
     desk.run("check policy --rejudge --tolerance atol=0.3,rtol=0.001 --save").done();
     assert_ne!(desk.read("policy/proof.json"), before);
-    desk.run("run policy --engine embedded --mock 0 --steps 1 --require-proof").done();
+    let run = "run policy --engine embedded --mock 0 --steps 1 --require-proof";
+    let refused = desk.run(run);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.starts_with("error[VER1121]"), "{refused}");
+    desk.run(&format!("{run} --ceiling atol=0.3,rtol=0.001")).done();
 }
 
 #[test]
@@ -166,6 +170,12 @@ fn what_was_recorded_is_judged_as_it_was_the_last_time() {
     desk.run("check policy --engine embedded --tolerance atol=0.3,rtol=0 --save").done();
     let said = desk.run("check policy --engine embedded").done();
     assert!(said.stdout.contains("judged by: rtol 0, atol 0.3"), "{said}");
+    // Whoever proves on the spot does not believe the proof that lies there, nor its tolerance.
+    let prove = "run policy --engine embedded --mock 0 --steps 1 --prove";
+    let refused = desk.run(prove);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.starts_with("error[VER1103]"), "{refused}");
+    desk.run(&format!("{prove} --ceiling atol=0.3,rtol=0")).done();
 }
 
 #[test]

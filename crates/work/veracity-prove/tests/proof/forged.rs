@@ -2,12 +2,14 @@
 //! would who wants it to be believed.
 
 use veracity_diag::{Code, Diagnostic, Place, codes};
-use veracity_prove::{Demand, require, save};
-use veracity_results::{Basis, Coverage, Origin, Proof, Tolerance, TolerancePolicy, Verdict};
+use veracity_prove::{Demand, rejudge, require, save};
+use veracity_results::{
+    Basis, Coverage, Origin, Proof, Tolerance, TolerancePart, TolerancePolicy, Verdict,
+};
 use veracity_spec::Bundle;
 
 use crate::common::accumulator;
-use crate::support::{changed, checked, options, recorded, with_samples};
+use crate::support::{changed, checked, options, policy, recorded, with_samples};
 
 /// What tracing noticed about the node of the bundle.
 fn doubt() -> Diagnostic {
@@ -200,6 +202,51 @@ fn a_wider_tolerance_than_the_exported_one_is_refused_unless_it_is_allowed() {
         &veracity_prove::CheckOptions::default(),
     );
     assert_eq!(again.unwrap().policy.default, Tolerance::new(1e-6, 0.0).unwrap());
+}
+
+#[test]
+fn a_proof_that_was_judged_again_holds_together() {
+    let (_folder, bundle, proof) = proved(&[]);
+    let ceiling = |atol| Demand { ceiling: Tolerance::new(atol, 0.0).ok(), ..Demand::default() };
+    assert_eq!(answer(&bundle, &rejudge(&proof, &policy(1e-7)), &Demand::default()), None);
+    let wide = rejudge(&proof, &policy(1e-2));
+    assert_eq!(answer(&bundle, &wide, &Demand::default()), Some(codes::PROOF_TOO_WIDE));
+    assert_eq!(answer(&bundle, &wide, &ceiling(1e-2)), None);
+}
+
+/// As `policy` says, and each element of an output by a tolerance of its own.
+fn by_elements(atol: f64, parts: &[f64]) -> TolerancePolicy {
+    let part = |&atol| TolerancePart { elements: 1, tolerance: Tolerance::new(atol, 0.0).unwrap() };
+    let parts = [("sum/shown".to_owned(), parts.iter().map(part).collect())];
+    TolerancePolicy { parts: parts.into(), ..policy(atol) }
+}
+
+#[test]
+fn a_tolerance_for_all_elements_does_not_stand_for_those_of_each() {
+    let (_folder, bundle, _) = proved(&[]);
+    let exported = by_elements(1e-2, &[1e-6, 1e-2]);
+    let bundle = with_samples(&bundle, |tensors, metadata| {
+        metadata.insert("policy".into(), serde_json::to_string(&exported).unwrap());
+        let shown = tensors.get_mut("recorded/sum/out/shown").unwrap();
+        shown.as_mut_slice::<f32>().unwrap()[0] += 1e-3;
+    });
+    let given = |tolerance: TolerancePolicy| {
+        let tolerance = veracity_prove::ToleranceChoice::Given(tolerance);
+        let options = veracity_prove::CheckOptions { tolerance, ..options(0.0) };
+        veracity_prove::check(&bundle, &crate::common::Ort, &options).unwrap()
+    };
+    assert_eq!(given(exported.clone()).verdict, Verdict::Disproved);
+    let whole = given(policy(1e-2));
+    assert_eq!(whole.verdict, Verdict::Proved);
+    assert_eq!(answer(&bundle, &whole, &Demand::default()), Some(codes::PROOF_TOO_WIDE));
+    // Nobody measured what is asked now, however often it is asked.
+    let again = rejudge(&whole, &exported);
+    assert_eq!(again.verdict, Verdict::NotComparable);
+    assert_eq!(rejudge(&again, &exported).verdict, Verdict::NotComparable);
+    // What held by the same tolerances holds, and what is within the finest of them.
+    let known = by_elements(1e-2, &[5e-3, 1e-2]);
+    assert_eq!(rejudge(&given(known.clone()), &known).verdict, Verdict::Proved);
+    assert_eq!(rejudge(&whole, &known).verdict, Verdict::Proved);
 }
 
 #[test]
