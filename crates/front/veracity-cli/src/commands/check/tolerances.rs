@@ -25,6 +25,7 @@ pub(super) fn choice(
             }
             given.push(port);
             policy.ports.insert(port.clone(), *tolerance);
+            policy.parts.remove(port);
         }
     }
     policy.equal_nan |= equal_nan;
