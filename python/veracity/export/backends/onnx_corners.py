@@ -1,7 +1,8 @@
 """Operations that ONNX has no operator for, and that torch's exporter gets wrong on corners.
 
 Its `atan2` gives -pi for pi where the first argument is zero and the second negative, and knows no
-sign of zeros; its `logaddexp` overflows from 89 on. They are taken apart before it sees them.
+sign of zeros; its `logaddexp` overflows from 89 on, and its `logsigmoid` below -88. ONNX gives NaN
+for the sign of NaN. They are taken apart before it sees them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,19 @@ def logaddexp(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return torch.where(left == right, left + math.log(2), apart)
 
 
+def sign(value: torch.Tensor) -> torch.Tensor:
+    """Do what `torch.sign` does: NaN has no sign, and gives zero."""
+    return (value > 0).to(value.dtype) - (value < 0).to(value.dtype)
+
+
+def log_sigmoid(value: torch.Tensor) -> torch.Tensor:
+    """Do what `logsigmoid` does, with exponentials of what is at most zero."""
+    return torch.clamp(value, max=0) - torch.log1p(torch.exp(-value.abs()))
+
+
 _TABLE: dict[Any, Callable[..., torch.Tensor]] = {
+    torch.ops.aten.sign.default: sign,
+    torch.ops.aten.log_sigmoid.default: log_sigmoid,
     torch.ops.aten.atan2.default: atan2,
     torch.ops.aten.logaddexp.default: logaddexp,
 }
