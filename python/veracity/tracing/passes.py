@@ -107,7 +107,8 @@ def _tell_changes(session: Session, node: TracedNode, later: int) -> None:
     known = {_about(one) for one in session.diagnostics}
     if not node.carried:
         # The program works on the memory itself: what was written there in the meantime agrees.
-        for found in _changed_constants(session, node, later):
+        lasting = {tensor.untyped_storage()._cdata for tensor, _ in node.watched}
+        for found in _changed_constants(session, node, later, only=lasting):
             if _about(found) not in known:
                 session.tell(found)
     for what, location, _, _ in session.recorder.differences(node.first_slice, later):
@@ -216,7 +217,10 @@ def _about(found: Diagnostic) -> tuple[str, str, str, str | None]:
     return found.code, found.severity, found.location, found.node
 
 
-def _changed_constants(session: Session, node: TracedNode, later: int) -> list[Diagnostic]:
+def _changed_constants(
+    session: Session, node: TracedNode, later: int, only: set[int] | None = None
+) -> list[Diagnostic]:
+    """Return findings for constants that hold other values; `only` those on some storages."""
     assert node.first_slice is not None
     ports = [mark.number for mark in node.result_marks().values()]
     first_slice = session.recorder.slice(node.first_slice, node.input_names(), ports)
@@ -226,6 +230,8 @@ def _changed_constants(session: Session, node: TracedNode, later: int) -> list[D
         if what != "constant":
             continue
         left, right = first_slice.constants[first].tensor, later_slice.constants[other].tensor
+        if only is not None and right.untyped_storage()._cdata not in only:
+            continue
         if not agreement.same_value(left, right):
             found.append(findings.missed_input(node.name, location, _described(right)))
     return found
