@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
+from veracity.tracing.flatten import flatten
 
 from differential.registry import Better, Step, Values, script
-from veracity.tracing.flatten import flatten
 
 GIVEN = {"step/x": (1, 2)}
 Pair = namedtuple("Pair", ["mean", "spread"])
@@ -59,7 +59,7 @@ def a_list_that_is_built_at_run_time(api: Any) -> Step:
     def run(x: Tensor) -> list[Tensor]:
         heads = []
         for number in range(8):
-            heads.append(x * float(number + 1))
+            heads.append(x * float(number + 1))  # noqa: PERF401 (as people write it)
         return heads
 
     return _step(api, run, tuple(f"heads_{number}" for number in range(8)))
