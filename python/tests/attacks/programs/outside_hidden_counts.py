@@ -288,41 +288,6 @@ def outside_count_in_map():
     return lambda x: torch.func.vmap(row)(x)
 
 
-@hostile("G", style="own", rec={"n/x": normal(1, 3)}, passes=5)
-def outside_noise_between(backend: str):
-    """What is fed back passes through a clip outside of the nodes that does not bite yet."""
-    last = torch.zeros(1, 3)
-
-    def step(given):
-        nonlocal last
-        x, prev = annotate.input_tensors("n", {"x": given["n/x"], "prev": last})
-        y = torch.tanh(x) * 0.5 + 0.4 * prev
-        annotate.output_tensors("n", {"y": y}, export_with=backend)
-        last = y.clamp(-10.0, 10.0) * 1.5
-        return {"n/y": y}
-
-    return step
-
-
-@hostile("G", style="own", rec={"a/x": normal(1, 3)}, passes=5)
-def outside_two_nodes_late_glue(backend: str):
-    """Glue on the way back from the second node to the first, a tick later."""
-    back = torch.zeros(1, 3)
-
-    def step(given):
-        nonlocal back
-        x, prev = annotate.input_tensors("a", {"x": given["a/x"], "prev": back})
-        y = x + prev
-        annotate.output_tensors("a", {"y": y}, export_with=backend)
-        y = annotate.input_tensors("b", {"y": y})
-        z = y.sin()
-        annotate.output_tensors("b", {"z": z}, export_with=backend)
-        back = z * 0.5
-        return {"b/z": z}
-
-    return step
-
-
 # Clean neighbours of the above.
 
 
