@@ -107,14 +107,20 @@ def outside_numpy_kinematics(q: np.ndarray) -> np.ndarray:
     return pose[:3, 3]
 
 
-@clean("H", rec={"image": integers(0, 256, 1, 16, 16, 3, dtype=torch.uint8)}, backends=("jit", "onnx"))
+@clean(
+    "H", rec={"image": integers(0, 256, 1, 16, 16, 3, dtype=torch.uint8)}, backends=("jit", "onnx")
+)
 class OutsideCamera(nn.Module):
     """A camera's picture: to float, to channels first, normalised, encoded."""
 
     def __init__(self) -> None:
         super().__init__()
         self.net = nn.Sequential(
-            nn.Conv2d(3, 4, 3, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(16, 3)
+            nn.Conv2d(3, 4, 3, stride=2),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(2),
+            nn.Flatten(),
+            nn.Linear(16, 3),
         )
         self.register_buffer("mean", torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1))
         self.register_buffer("std", torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1))
@@ -301,7 +307,11 @@ class OutsideDiscrete(nn.Module):
     def forward(self, obs: Tensor) -> dict:
         logits = self.net(obs)
         best = logits.argmax(-1)
-        return {"action": best, "sure": logits.softmax(-1).max(-1).values > 0.5, "q": logits.double()}
+        return {
+            "action": best,
+            "sure": logits.softmax(-1).max(-1).values > 0.5,
+            "q": logits.double(),
+        }
 
 
 @clean("H", rec={"heights": normal(1, 1, 8, 8), "at": uniform(-0.3, 0.3, 1, 5, 2)})

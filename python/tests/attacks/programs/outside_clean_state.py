@@ -18,7 +18,9 @@ from attacks.registry import ALL, clean
 
 @clean("A", rec={"target": normal(1, 3), "q": normal(1, 3)}, passes=5, backends=ALL)
 class OutsidePid:
-    def __init__(self, kp: float = 4.0, ki: float = 0.3, kd: float = 0.05, dt: float = 0.02) -> None:
+    def __init__(
+        self, kp: float = 4.0, ki: float = 0.3, kd: float = 0.05, dt: float = 0.02
+    ) -> None:
         self.kp, self.ki, self.kd, self.dt = kp, ki, kd, dt
         self.integral = torch.zeros(1, 3)
         self.last_error = torch.zeros(1, 3)
@@ -485,7 +487,13 @@ class OutsideHookRemembers(nn.Module):
         return y
 
 
-@clean("A", rec={"x": fixed([[0.0, 0.0]])}, fresh={"x": normal(1, 2)}, passes=4, backends=("jit", "onnx"))
+@clean(
+    "A",
+    rec={"x": fixed([[0.0, 0.0]])},
+    fresh={"x": normal(1, 2)},
+    passes=4,
+    backends=("jit", "onnx"),
+)
 class OutsideRestingFilter:
     """A filter recorded at rest."""
 

@@ -44,7 +44,9 @@ def outside_full_stack(backend: str):
         estimate = 0.95 * (estimate + 0.02 * imu[:, :3]) + 0.05 * imu[:, 3:]
         annotate.output_tensors("estimator", {"velocity": estimate}, export_with=backend)
 
-        latent, velocity = annotate.input_tensors("policy", {"latent": latent, "velocity": estimate})
+        latent, velocity = annotate.input_tensors(
+            "policy", {"latent": latent, "velocity": estimate}
+        )
         action = policy(torch.cat([latent, velocity], -1))
         annotate.output_tensors("policy", {"action": action}, export_with=backend)
 

@@ -404,7 +404,9 @@ class OutsideExtendedKalman:
         F[0, 2], F[1, 2] = -0.05 * u[0] * th.sin(), 0.05 * u[0] * th.cos()
         P = F @ self.P @ F.T + 0.01 * torch.eye(3)
         r = torch.sqrt(x[0] ** 2 + x[1] ** 2 + 0.1)
-        H = torch.stack([torch.stack([x[0] / r, x[1] / r, torch.zeros(())]), torch.tensor([0.0, 0, 1])])
+        H = torch.stack(
+            [torch.stack([x[0] / r, x[1] / r, torch.zeros(())]), torch.tensor([0.0, 0, 1])]
+        )
         S = H @ P @ H.T + 0.5 * torch.eye(2)
         K = torch.linalg.solve(S, H @ P).T
         x = x + K @ (0.1 * z - torch.stack([r, x[2]]))

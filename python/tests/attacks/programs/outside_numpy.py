@@ -45,7 +45,12 @@ def outside_repeat_and_tile(x: np.ndarray) -> np.ndarray:
 
 @clean("H", rec={"x": array(uniform(-3.0, 3.0, 5))}, passes=3)
 def outside_rounding(x: np.ndarray) -> dict:
-    return {"even": np.round(x * 2) / 2, "down": np.floor(x), "mod": np.mod(x, 1.0), "fmod": np.fmod(x, 1.0)}
+    return {
+        "even": np.round(x * 2) / 2,
+        "down": np.floor(x),
+        "mod": np.mod(x, 1.0),
+        "fmod": np.fmod(x, 1.0),
+    }
 
 
 @clean("H", rec={"x": array(uniform(0.0, 4.0, 5))}, passes=3)

@@ -341,7 +341,9 @@ class OutsideStumbleMemory:
 
     def __call__(self, force: Tensor) -> Tensor:
         hit = force > 5.0
-        self.timer = torch.where(hit, torch.full_like(self.timer, 5.0), (self.timer - 1).clamp(min=0.0))
+        self.timer = torch.where(
+            hit, torch.full_like(self.timer, 5.0), (self.timer - 1).clamp(min=0.0)
+        )
         return (self.timer > 0).float() * 0.2
 
 
@@ -581,7 +583,9 @@ class OutsideTwoPasses:
         return self.h
 
 
-@hostile("A", rec={"x": normal(1, 3), "mode": row(0, 0, 0, 0)}, fresh={"mode": row(0, 0, 0, 1)}, passes=4)
+@hostile(
+    "A", rec={"x": normal(1, 3), "mode": row(0, 0, 0, 0)}, fresh={"mode": row(0, 0, 0, 1)}, passes=4
+)
 class OutsideModeDict:
     """A mode picks one of two hidden states."""
 

@@ -11,7 +11,13 @@ from attacks.draws import fixed, normal, uniform
 from attacks.registry import ALL, hostile
 
 
-@hostile("G", style="own", rec={"a/x": normal(1, 3, s=0.2)}, fresh={"a/x": normal(1, 3, s=3)}, backends=ALL)
+@hostile(
+    "G",
+    style="own",
+    rec={"a/x": normal(1, 3, s=0.2)},
+    fresh={"a/x": normal(1, 3, s=3)},
+    backends=ALL,
+)
 def outside_clip_between(backend: str):
     """A clip between two nodes that never bites while recorded."""
     net = nn.Linear(3, 2)
@@ -124,7 +130,9 @@ def outside_camera_at_start(backend: str):
     return step
 
 
-@hostile("G", style="own", rec={"left/x": normal(1, 2), "right/x": normal(1, 2)}, passes=4, backends=ALL)
+@hostile(
+    "G", style="own", rec={"left/x": normal(1, 2), "right/x": normal(1, 2)}, passes=4, backends=ALL
+)
 def outside_shared_recurrent(backend: str):
     """Two nodes share one recurrent module, and so its hidden state."""
 
@@ -172,8 +180,13 @@ def outside_unwired_attribute(backend: str):
     return step
 
 
-@hostile("G", style="own", rec={"est/z": fixed([[0.0, 0.0]]), "ctl/q": normal(1, 2)},
-         fresh={"est/z": normal(1, 2)}, passes=4)
+@hostile(
+    "G",
+    style="own",
+    rec={"est/z": fixed([[0.0, 0.0]]), "ctl/q": normal(1, 2)},
+    fresh={"est/z": normal(1, 2)},
+    passes=4,
+)
 def outside_unwired_at_rest(backend: str):
     """The same at rest, and one tick late."""
     robot = {"v": torch.zeros(1, 2)}
