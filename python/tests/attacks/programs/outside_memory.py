@@ -228,11 +228,9 @@ def outside_warm_up_before(backend: str):
     h = torch.zeros(1, 2)
     for k in range(3):
         h = 0.5 * h + torch.full((1, 2), float(k))
-    n = [0]
 
     def step(given):
         nonlocal h
-        n[0] += 1
         x = annotate.input_tensors("n", {"x": given["n/x"]})
         h = 0.5 * h + x
         y = h * 2
@@ -335,10 +333,8 @@ class OutsideTableOfLegs:
 
 
 @clean("A", style="own", rec={"n/x": normal(1, 2)}, passes=6)
-def outside_two_episodes(backend: str):
-    """A new episode begins in the fourth tick, from the same state as the first: the fresh one
-    has no reset, for the driver does it by hand.
-    """
+def outside_filter_as_object(backend: str):
+    """A filter that is an object beside the node, over six ticks."""
 
     class Filter:
         def __init__(self) -> None:
