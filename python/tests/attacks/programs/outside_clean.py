@@ -291,18 +291,6 @@ def outside_nested_outputs(x: Tensor) -> dict:
     return {"arms": {"left": left * 2, "right": [right, right + 1]}, "pair": (x.sum(), x.mean(0))}
 
 
-@clean("G", rec={"obs": normal(1, 3)}, backends=("jit", "onnx"))
-class OutsideGainsToo(nn.Module):
-    """Gains that never change are given out beside the targets."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net, self.kp = nn.Linear(3, 2), torch.full((1, 2), 20.0)
-
-    def forward(self, obs: Tensor) -> dict:
-        return {"target": self.net(obs), "kp": self.kp, "kd": torch.full((1, 2), 0.5)}
-
-
 @clean("G", rec={"x": normal(3, 4)})
 def outside_odd_layouts(x: Tensor) -> dict:
     return {"t": x.t(), "wide": x[:1].expand(2, 4), "every": x[:, ::2], "flipped": x.flip(1)}

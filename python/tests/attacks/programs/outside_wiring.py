@@ -251,40 +251,6 @@ def outside_order_changes(backend: str):
     return step
 
 
-@hostile("G", style="own", rec={"est/z": normal(1, 2)}, passes=4)
-def outside_glue_keeps_state(backend: str):
-    """What is fed back is filtered between the nodes, where nobody looks."""
-    kept = torch.zeros(1, 2)
-
-    def step(given):
-        nonlocal kept
-        z, prior = annotate.input_tensors("est", {"z": given["est/z"], "prior": kept})
-        v = 0.5 * z + 0.5 * prior
-        annotate.output_tensors("est", {"v": v}, export_with=backend)
-        kept = v * 0.9
-        return {"est/v": v}
-
-    return step
-
-
-@hostile(
-    "G", style="own", rec={"est/z": fixed([[0.0, 0.0]])}, fresh={"est/z": normal(1, 2)}, passes=4
-)
-def outside_glue_at_rest(backend: str):
-    """The same at rest: 0.9 times zero is zero."""
-    kept = torch.zeros(1, 2)
-
-    def step(given):
-        nonlocal kept
-        z, prior = annotate.input_tensors("est", {"z": given["est/z"], "prior": kept})
-        v = 0.5 * z + 0.5 * prior
-        annotate.output_tensors("est", {"v": v}, export_with=backend)
-        kept = v * 0.9
-        return {"est/v": v}
-
-    return step
-
-
 @hostile("G", style="own", rec={"n/x": normal(1, 3)}, passes=4)
 def outside_buffer_given_out(backend: str):
     """One buffer is given out in every tick, and zeroed by the caller afterwards."""

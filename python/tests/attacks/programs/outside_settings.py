@@ -1,0 +1,3 @@
+"""Settings as a module, which other programs import and write."""
+
+tick = 0
