@@ -116,10 +116,13 @@ def may_write(call: Call) -> bool:
 
 def _flags(call: Call) -> list[Any]:
     """Return what could be `inplace`, or `training` of a normalisation."""
-    own = getattr(call.func, "__module__", None) == "torch.nn.functional"
-    if not own and "_norm" not in identify(call.func).name:
-        return []
-    return [*call.args, *call.kwargs.values()]
+    if getattr(call.func, "__module__", None) == "torch.nn.functional":
+        return [*call.args, *call.kwargs.values()]
+    # Their other flag is about kernels.
+    if any(kind in identify(call.func).name for kind in ("batch_norm", "instance_norm")):
+        named = [call.kwargs.get(name) for name in ("training", "use_input_stats", "train")]
+        return [*call.args[5:6], *named]
+    return []
 
 
 def _plain_name(name: str) -> str:

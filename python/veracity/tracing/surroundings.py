@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity._generators import gpu_in_use
-from veracity.tracing import array_plain, arrays, constructors, fast_paths
+from veracity.tracing import array_plain, arrays, constructors, fast_paths, scripts
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -83,6 +83,7 @@ class Surroundings:
         sees.
         """
         fast_paths.install(undo, lambda: self._session.modes.installed)
+        scripts.install(undo, lambda: self._session.modes.installed and self._session.recording)
         if "torch._dynamo" in sys.modules:
             undo.enter_context(torch.compiler.set_stance("force_eager"))
         if torch.cuda.is_available():
