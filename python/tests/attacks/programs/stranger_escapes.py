@@ -124,13 +124,6 @@ def beta_of_softplus(x: Tensor, k: Tensor) -> Tensor:
 
 
 @hostile("C", rec=knob(1.0), fresh=turned)
-def multiplied_into_numpy(x: Tensor, k: Tensor) -> Tensor:
-    weights = np.ones(4, np.float32)
-    weights *= k
-    return x * torch.from_numpy(weights)
-
-
-@hostile("C", rec=knob(1.0), fresh=turned)
 def stored_into_numpy(x: Tensor, k: Tensor) -> Tensor:
     weights = np.ones(4, np.float32)
     weights[2] = k
