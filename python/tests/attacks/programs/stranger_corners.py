@@ -13,7 +13,9 @@ from attacks.registry import hostile
 three = ("jit", "onnx", "pt2")
 
 
-@hostile("F", rec={"x": uniform(1, 2, 4)}, fresh={"x": row([-0.0, 0.0, 1.0, -1.0])}, backends="onnx")
+@hostile(
+    "F", rec={"x": uniform(1, 2, 4)}, fresh={"x": row([-0.0, 0.0, 1.0, -1.0])}, backends="onnx"
+)
 def reciprocal_of_signed_zero(x: Tensor) -> Tensor:
     return 1.0 / x
 
@@ -28,7 +30,12 @@ def signbit(x: Tensor) -> Tensor:
     return torch.where(torch.signbit(x), -1.0, 1.0)
 
 
-@hostile("F", rec={"a": integers(1, 20, 4), "b": integers(1, 5, 4)}, fresh={"a": integers(-20, 20, 4)}, backends=three)
+@hostile(
+    "F",
+    rec={"a": integers(1, 20, 4), "b": integers(1, 5, 4)},
+    fresh={"a": integers(-20, 20, 4)},
+    backends=three,
+)
 def integer_floor_division(a: Tensor, b: Tensor) -> Tensor:
     return a // b + 10 * (a % b)
 
@@ -38,12 +45,19 @@ def two_remainders(a: Tensor) -> Tensor:
     return torch.stack([torch.fmod(a, 2.5), torch.remainder(a, 2.5), a // 2.5, a % -2.5])
 
 
-@hostile("F", rec={"x": uniform(0, 3, 5)}, fresh={"x": row([0.5, 1.5, 2.5, -0.5, -1.5])}, backends="onnx")
+@hostile(
+    "F", rec={"x": uniform(0, 3, 5)}, fresh={"x": row([0.5, 1.5, 2.5, -0.5, -1.5])}, backends="onnx"
+)
 def half_to_even(x: Tensor) -> Tensor:
     return torch.round(x)
 
 
-@hostile("F", rec={"x": uniform(0, 3, 5)}, fresh={"x": row([0.125, 1.375, 2.625, -0.125, -1.5])}, backends="onnx")
+@hostile(
+    "F",
+    rec={"x": uniform(0, 3, 5)},
+    fresh={"x": row([0.125, 1.375, 2.625, -0.125, -1.5])},
+    backends="onnx",
+)
 def rounded_to_cents(x: Tensor) -> Tensor:
     return torch.round(x, decimals=2)
 
@@ -53,17 +67,23 @@ def shifted_integers(k: Tensor) -> Tensor:
     return (k >> 2) + (k << 1) + (k & 5) + (~k)
 
 
-@hostile("F", rec={"x": normal(6)}, fresh={"x": row([1.0, 3.0, 3.0, 2.0, 3.0, 1.0])}, backends=three)
+@hostile(
+    "F", rec={"x": normal(6)}, fresh={"x": row([1.0, 3.0, 3.0, 2.0, 3.0, 1.0])}, backends=three
+)
 def argmax_of_ties(x: Tensor) -> Tensor:
     return torch.stack([x.argmax(), x.argmin()])
 
 
-@hostile("F", rec={"x": normal(6)}, fresh={"x": row([1.0, 3.0, 3.0, 2.0, 3.0, 1.0])}, backends=three)
+@hostile(
+    "F", rec={"x": normal(6)}, fresh={"x": row([1.0, 3.0, 3.0, 2.0, 3.0, 1.0])}, backends=three
+)
 def stable_order(x: Tensor) -> Tensor:
     return torch.sort(x, stable=True, descending=True).indices
 
 
-@hostile("F", rec={"x": normal(6)}, fresh={"x": row([1.0, 3.0, 3.0, 2.0, 3.0, 1.0])}, backends="onnx")
+@hostile(
+    "F", rec={"x": normal(6)}, fresh={"x": row([1.0, 3.0, 3.0, 2.0, 3.0, 1.0])}, backends="onnx"
+)
 def lower_median(x: Tensor) -> Tensor:
     return x.median() + x.kthvalue(2).values
 
@@ -74,7 +94,12 @@ def bucket_edges(x: Tensor) -> Tensor:
     return torch.searchsorted(edges, x, right=True) * 10 + torch.bucketize(x, edges)
 
 
-@hostile("F", rec={"x": normal(3, 4)}, fresh={"x": row([[0.0] * 4, [1.0] * 4, [0.0, 0, 0, 3]])}, backends=three)
+@hostile(
+    "F",
+    rec={"x": normal(3, 4)},
+    fresh={"x": row([[0.0] * 4, [1.0] * 4, [0.0, 0, 0, 3]])},
+    backends=three,
+)
 def normalised_rows(x: Tensor) -> Tensor:
     return F.normalize(x, dim=-1) + F.cosine_similarity(x, torch.ones(4), dim=-1)[:, None]
 
@@ -89,12 +114,16 @@ def attention_without_anything(x: Tensor, m: Tensor) -> Tensor:
     return x.masked_fill(~m, float("-inf")).softmax(-1)
 
 
-@hostile("F", rec={"x": normal(4)}, fresh={"x": row([1.0, float("nan"), -3.0, 3.0])}, backends=three)
+@hostile(
+    "F", rec={"x": normal(4)}, fresh={"x": row([1.0, float("nan"), -3.0, 3.0])}, backends=three
+)
 def clamped_nan(x: Tensor) -> Tensor:
     return torch.clamp(x, -1, 1)
 
 
-@hostile("F", rec={"x": normal(4)}, fresh={"x": row([1.0, float("nan"), -3.0, 3.0])}, backends=three)
+@hostile(
+    "F", rec={"x": normal(4)}, fresh={"x": row([1.0, float("nan"), -3.0, 3.0])}, backends=three
+)
 def relu_and_maximum_of_nan(x: Tensor) -> Tensor:
     return F.relu(x) + torch.maximum(x, torch.zeros(4)) + x.amax()
 
@@ -114,7 +143,9 @@ def softplus_far_out(x: Tensor) -> Tensor:
     return F.softplus(x) + F.softplus(x, beta=3, threshold=4) + F.logsigmoid(x)
 
 
-@hostile("F", rec={"x": normal(4)}, fresh={"x": row([200.0, -200.0, 88.0, -104.0])}, backends="onnx")
+@hostile(
+    "F", rec={"x": normal(4)}, fresh={"x": row([200.0, -200.0, 88.0, -104.0])}, backends="onnx"
+)
 def log_sum_exp_far_out(x: Tensor) -> Tensor:
     return torch.logsumexp(x, 0) + x.log_softmax(0)
 
@@ -124,17 +155,32 @@ def hypotenuse(x: Tensor) -> Tensor:
     return torch.hypot(x[0], x[1])
 
 
-@hostile("F", rec={"i": fixed([0, 1, 2, 3]), "v": normal(4)}, fresh={"i": row([0, 0, 2, 2])}, backends=three)
+@hostile(
+    "F",
+    rec={"i": fixed([0, 1, 2, 3]), "v": normal(4)},
+    fresh={"i": row([0, 0, 2, 2])},
+    backends=three,
+)
 def added_where_indexed(i: Tensor, v: Tensor) -> Tensor:
     return torch.zeros(4).index_add(0, i, v) + torch.zeros(4).index_put((i,), v, accumulate=True)
 
 
-@hostile("F", rec={"i": fixed([0, 1, 2, 3]), "v": normal(4)}, fresh={"i": row([0, 0, 2, 2])}, backends=three)
+@hostile(
+    "F",
+    rec={"i": fixed([0, 1, 2, 3]), "v": normal(4)},
+    fresh={"i": row([0, 0, 2, 2])},
+    backends=three,
+)
 def largest_where_indexed(i: Tensor, v: Tensor) -> Tensor:
     return torch.zeros(4).scatter_reduce(0, i, v, "amax", include_self=False)
 
 
-@hostile("F", rec={"i": integers(0, 4, 3), "x": normal(4)}, fresh={"i": integers(-4, 4, 3)}, backends=three)
+@hostile(
+    "F",
+    rec={"i": integers(0, 4, 3), "x": normal(4)},
+    fresh={"i": integers(-4, 4, 3)},
+    backends=three,
+)
 def index_from_the_end(i: Tensor, x: Tensor) -> Tensor:
     return x[i]
 
@@ -147,10 +193,19 @@ def half_pixel(x: Tensor) -> Tensor:
     return torch.cat([near, exact, cubic], 1)
 
 
-@hostile("F", rec={"x": normal(1, 1, 4, 4), "g": uniform(-0.9, 0.9, 1, 3, 3, 2)}, fresh={"g": uniform(-1.6, 1.6, 1, 3, 3, 2)}, backends=three)
+@hostile(
+    "F",
+    rec={"x": normal(1, 1, 4, 4), "g": uniform(-0.9, 0.9, 1, 3, 3, 2)},
+    fresh={"g": uniform(-1.6, 1.6, 1, 3, 3, 2)},
+    backends=three,
+)
 def sampled_outside(x: Tensor, g: Tensor) -> Tensor:
     return torch.cat(
-        [F.grid_sample(x, g, padding_mode=p, align_corners=False) for p in ("zeros", "border", "reflection")], 1
+        [
+            F.grid_sample(x, g, padding_mode=p, align_corners=False)
+            for p in ("zeros", "border", "reflection")
+        ],
+        1,
     )
 
 
@@ -239,7 +294,12 @@ def eight_bits(x: Tensor) -> Tensor:
     return levels + levels
 
 
-@hostile("D", rec={"t": double(uniform(1.7e9, 1.7e9 + 10, 1))}, fresh={"t": double(uniform(1.7e9, 1.7e9 + 10, 1))}, backends=three)
+@hostile(
+    "D",
+    rec={"t": double(uniform(1.7e9, 1.7e9 + 10, 1))},
+    fresh={"t": double(uniform(1.7e9, 1.7e9 + 10, 1))},
+    backends=three,
+)
 def seconds_since_epoch(t: Tensor) -> Tensor:
     return (t - 1.7e9) * 2.0
 
@@ -249,12 +309,19 @@ def stamp_in_milliseconds(t: Tensor) -> Tensor:
     return (t - 1_700_000_000_000).float() / 1000.0
 
 
-@hostile("D", rec={"k": integers(0, 10, 3)}, fresh={"k": integers(2**24, 2**24 + 9, 3)}, backends=three)
+@hostile(
+    "D", rec={"k": integers(0, 10, 3)}, fresh={"k": integers(2**24, 2**24 + 9, 3)}, backends=three
+)
 def integers_past_float(k: Tensor) -> Tensor:
     return k * 3 + 1
 
 
-@hostile("D", rec={"k": integers(0, 1000, 3, dtype=torch.int32)}, fresh={"k": integers(2**30, 2**31 - 1, 3, dtype=torch.int32)}, backends=three)
+@hostile(
+    "D",
+    rec={"k": integers(0, 1000, 3, dtype=torch.int32)},
+    fresh={"k": integers(2**30, 2**31 - 1, 3, dtype=torch.int32)},
+    backends=three,
+)
 def wraps_around(k: Tensor) -> Tensor:
     return k * 2 + 7
 
@@ -315,12 +382,22 @@ def numpy_order_of_ties(x: np.ndarray) -> np.ndarray:
     return np.argsort(x, kind="stable")
 
 
-@hostile("F", rec={"x": array(uniform(0.1, 3, 4))}, fresh={"x": array(row([0.5, 1.5, -0.5, -2.5]))}, backends="onnx")
+@hostile(
+    "F",
+    rec={"x": array(uniform(0.1, 3, 4))},
+    fresh={"x": array(row([0.5, 1.5, -0.5, -2.5]))},
+    backends="onnx",
+)
 def numpy_rint_and_mod(x: np.ndarray) -> np.ndarray:
     return np.rint(x) + np.mod(x, np.float32(2)) + np.fix(x)
 
 
-@hostile("F", rec={"x": normal(3, 3)}, fresh={"x": row([[1.0, 0, 0], [0, -1.0, 0], [0, 0, -1.0]], torch.eye(3).tolist())}, backends=three)
+@hostile(
+    "F",
+    rec={"x": normal(3, 3)},
+    fresh={"x": row([[1.0, 0, 0], [0, -1.0, 0], [0, 0, -1.0]], torch.eye(3).tolist())},
+    backends=three,
+)
 def quaternion_by_branches(x: Tensor) -> Tensor:
     """The four branches of rotation to quaternion, by the trace in Python."""
     if x.trace() > 0:

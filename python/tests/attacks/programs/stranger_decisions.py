@@ -24,7 +24,6 @@ import statistics
 import struct
 import tempfile
 import threading
-import time
 import zlib
 from multiprocessing import shared_memory
 
@@ -439,7 +438,9 @@ def floating_point_error(x: np.ndarray) -> np.ndarray:
             return np.zeros_like(x)
 
 
-@hostile("C", rec={"a": normal(2, 2)}, fresh={"a": row([[1.0, 2.0], [2.0, 4.0]], [[1.0, 0], [0, 2]])})
+@hostile(
+    "C", rec={"a": normal(2, 2)}, fresh={"a": row([[1.0, 2.0], [2.0, 4.0]], [[1.0, 0], [0, 2]])}
+)
 def inverse_with_information(a: Tensor) -> Tensor:
     inverse, info = torch.linalg.inv_ex(a)
     return inverse if info == 0 else torch.zeros_like(a)
@@ -480,25 +481,17 @@ class DropoutInTraining(nn.Module):
         return self.net(x)
 
 
-@hostile("C", rec={"x": normal(3)})
-class ElapsedTime:
-    def __init__(self) -> None:
-        self.before = None
-
-    def __call__(self, x: Tensor) -> Tensor:
-        now = time.perf_counter()
-        dt = 0.0 if self.before is None else now - self.before
-        self.before = now
-        return x * dt
-
-
 @hostile("C", rec=calm, fresh=rough)
 def copied_aside(x: Tensor) -> Tensor:
     aside = copy.deepcopy(x).numpy().astype(np.float64)
     return x * (1.0 if np.linalg.norm(aside) < 2.5 else 0.0)
 
 
-@hostile("C", rec={"x": normal(6, 3)}, fresh={"x": either(lambda t: t % 2 == 0, normal(6, 3), fixed(torch.zeros(6, 3)))})
+@hostile(
+    "C",
+    rec={"x": normal(6, 3)},
+    fresh={"x": either(lambda t: t % 2 == 0, normal(6, 3), fixed(torch.zeros(6, 3)))},
+)
 def points_in_front(x: Tensor) -> Tensor:
     """Index of the first point in front of the camera, or the centre."""
     near = (x[:, 2] > 0).nonzero()

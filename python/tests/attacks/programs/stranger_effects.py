@@ -240,7 +240,11 @@ def cleaned_up_in_finally(x: Tensor) -> Tensor:
         return y  # noqa: B012
 
 
-@hostile("C", rec={"x": normal(3, 3)}, fresh={"x": either(lambda t: t % 2 == 0, normal(3, 3), fixed(torch.zeros(3, 3)))})
+@hostile(
+    "C",
+    rec={"x": normal(3, 3)},
+    fresh={"x": either(lambda t: t % 2 == 0, normal(3, 3), fixed(torch.zeros(3, 3)))},
+)
 def covariance_that_checks(x: Tensor) -> Tensor:
     try:
         return MultivariateNormal(torch.zeros(3), x @ x.T).log_prob(torch.ones(3)).expand(1)
@@ -272,7 +276,11 @@ def selected_or_not(i: Tensor, x: Tensor) -> Tensor:
         return torch.zeros(2)
 
 
-@hostile("C", rec={"i": array(fixed([0, 2])), "x": array(normal(3))}, fresh={"i": array(row([0, 5], [1, 2]))})
+@hostile(
+    "C",
+    rec={"i": array(fixed([0, 2])), "x": array(normal(3))},
+    fresh={"i": array(row([0, 5], [1, 2]))},
+)
 def array_index_error(i: np.ndarray, x: np.ndarray) -> np.ndarray:
     try:
         return x[i]
@@ -288,7 +296,11 @@ def reshaped_or_not(x: Tensor, n: Tensor) -> Tensor:
         return x
 
 
-@hostile("C", rec={"a": normal(3, 3)}, fresh={"a": either(lambda t: t % 2 == 0, normal(3, 3), fixed(torch.zeros(3, 3)))})
+@hostile(
+    "C",
+    rec={"a": normal(3, 3)},
+    fresh={"a": either(lambda t: t % 2 == 0, normal(3, 3), fixed(torch.zeros(3, 3)))},
+)
 def regularised_on_failure(a: Tensor) -> Tensor:
     """Retries with more and more of the identity."""
     gram, eps = a @ a.T, 0.0
@@ -343,14 +355,20 @@ def counted_by_numpy(x: np.ndarray) -> np.ndarray:
     return x * np.float32(1 + np.count_nonzero(x > 1.5))
 
 
-@hostile("C", rec={"x": array(fixed([1.0, 0.0, 0.0]))}, fresh={"x": array(row([0.0, 1.0, 0.0], [1.0, 1.0, 0.0]))})
+@hostile(
+    "C",
+    rec={"x": array(fixed([1.0, 0.0, 0.0]))},
+    fresh={"x": array(row([0.0, 1.0, 0.0], [1.0, 1.0, 0.0]))},
+)
 def compared_arrays(x: np.ndarray) -> np.ndarray:
     return x + 1 if np.array_equal(x, [1, 0, 0]) else x - 1
 
 
 @hostile("C", rec={"x": array(uniform(-1, 1, 4))}, fresh={"x": array(normal(4, s=4))})
 def text_of_array(x: np.ndarray) -> np.ndarray:
-    return -x if np.array2string(np.abs(x).max(), precision=0).startswith(("2", "3", "4", "5")) else x
+    return (
+        -x if np.array2string(np.abs(x).max(), precision=0).startswith(("2", "3", "4", "5")) else x
+    )
 
 
 @hostile("C", rec={"x": array(uniform(-1, 1, 4))}, fresh={"x": array(normal(4, s=4))})

@@ -130,7 +130,11 @@ def stored_into_numpy(x: Tensor, k: Tensor) -> Tensor:
     return x @ torch.from_numpy(weights).expand(4).clone() * torch.ones(2)
 
 
-@hostile("C", rec={"x": normal(4), "n": fixed([1, 1, 1, 1])}, fresh={"n": row([2, 0, 1, 1], [0, 0, 0, 4])})
+@hostile(
+    "C",
+    rec={"x": normal(4), "n": fixed([1, 1, 1, 1])},
+    fresh={"n": row([2, 0, 1, 1], [0, 0, 0, 4])},
+)
 def repeated_by_counts(x: Tensor, n: Tensor) -> Tensor:
     return torch.repeat_interleave(x, n)
 
@@ -200,7 +204,9 @@ def array_in_a_pool(x: np.ndarray) -> np.ndarray:
 
 @hostile("C", rec=calm, fresh=rough, ticks=4)
 def other_process(x: Tensor) -> Tensor:
-    code = "import sys, array; a = array.array('f', sys.stdin.buffer.read()); print(int(max(a) > 1.5))"
+    code = (
+        "import sys, array; a = array.array('f', sys.stdin.buffer.read()); print(int(max(a) > 1.5))"
+    )
     said = subprocess.run(
         [sys.executable, "-c", code], input=x.numpy().tobytes(), capture_output=True, check=True
     )
@@ -298,7 +304,11 @@ def error_callback(x: np.ndarray) -> np.ndarray:
     return np.zeros_like(x) if seen else y
 
 
-@hostile("C", rec={"x": array(normal(3, 3))}, fresh={"x": array(either(lambda t: t % 2 == 0, normal(3, 3), fixed(torch.ones(3, 3))))})
+@hostile(
+    "C",
+    rec={"x": array(normal(3, 3))},
+    fresh={"x": array(either(lambda t: t % 2 == 0, normal(3, 3), fixed(torch.ones(3, 3))))},
+)
 def numpy_singular(x: np.ndarray) -> np.ndarray:
     try:
         return np.linalg.inv(x)

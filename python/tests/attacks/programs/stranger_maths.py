@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attacks.draws import array, double, fixed, flags, integers, normal, row, uniform
+from attacks.draws import array, double, flags, integers, normal, uniform
 from attacks.registry import clean
 
 three = ("jit", "onnx", "pt2")
@@ -60,13 +60,22 @@ def rotation_from_six(m: Tensor) -> Tensor:
 def exponential_map(w: Tensor) -> Tensor:
     theta = (w * w).sum().sqrt() + 1e-8
     zero = torch.zeros(())
-    k = torch.stack(
-        [torch.stack([zero, -w[2], w[1]]), torch.stack([w[2], zero, -w[0]]), torch.stack([-w[1], w[0], zero])]
-    ) / theta
+    k = (
+        torch.stack(
+            [
+                torch.stack([zero, -w[2], w[1]]),
+                torch.stack([w[2], zero, -w[0]]),
+                torch.stack([-w[1], w[0], zero]),
+            ]
+        )
+        / theta
+    )
     return torch.eye(3) + theta.sin() * k + (1 - theta.cos()) * (k @ k)
 
 
-@clean(rec={"q": uniform(-1.2, 1.2, 3)}, fresh={"q": uniform(-2.5, 2.5, 3)}, passes=4, backends=three)
+@clean(
+    rec={"q": uniform(-1.2, 1.2, 3)}, fresh={"q": uniform(-2.5, 2.5, 3)}, passes=4, backends=three
+)
 def planar_arm(q: Tensor) -> dict[str, Tensor]:
     lengths = torch.tensor([0.4, 0.3, 0.1])
     angles = torch.cumsum(q, 0)
@@ -113,7 +122,9 @@ def cubic_spline(t: Tensor) -> Tensor:
     return powers @ basis @ points
 
 
-@clean(rec={"t": uniform(0.0, 4.0, 3)}, fresh={"t": uniform(-1.0, 5.0, 3)}, passes=3, backends=three)
+@clean(
+    rec={"t": uniform(0.0, 4.0, 3)}, fresh={"t": uniform(-1.0, 5.0, 3)}, passes=3, backends=three
+)
 def reference_between_knots(t: Tensor) -> Tensor:
     knots, values = torch.arange(5.0), torch.tensor([0.0, 1.0, 0.5, -1.0, 0.0])
     i = torch.searchsorted(knots, t.contiguous()).clamp(1, 4)
@@ -121,7 +132,12 @@ def reference_between_knots(t: Tensor) -> Tensor:
     return torch.lerp(values[i - 1], values[i], u)
 
 
-@clean(rec={"xy": uniform(0.1, 6.9, 4, 2)}, fresh={"xy": uniform(0.1, 6.9, 4, 2)}, passes=3, backends=three)
+@clean(
+    rec={"xy": uniform(0.1, 6.9, 4, 2)},
+    fresh={"xy": uniform(0.1, 6.9, 4, 2)},
+    passes=3,
+    backends=three,
+)
 class HeightMap:
     def __init__(self) -> None:
         self.map = torch.rand(8, 8)
@@ -136,7 +152,11 @@ class HeightMap:
         return top * (1 - fy) + bottom * fy
 
 
-@clean(rec={"x": normal(1, 2, 6, 6), "theta": uniform(-0.5, 0.5, 1, 2, 3)}, fresh={"theta": uniform(-0.5, 0.5, 1, 2, 3)}, passes=3)
+@clean(
+    rec={"x": normal(1, 2, 6, 6), "theta": uniform(-0.5, 0.5, 1, 2, 3)},
+    fresh={"theta": uniform(-0.5, 0.5, 1, 2, 3)},
+    passes=3,
+)
 def spatial_transformer(x: Tensor, theta: Tensor) -> Tensor:
     grid = F.affine_grid(theta, [1, 2, 4, 4], align_corners=True)
     return F.grid_sample(x, grid, align_corners=True)
@@ -207,7 +227,9 @@ def world_to_body(p: np.ndarray, yaw: np.ndarray) -> np.ndarray:
 @clean(rec={"yaw": uniform(-9.0, 9.0, 3), "goal": uniform(-3.0, 3.0, 3)}, passes=4, backends=three)
 def heading_error(yaw: Tensor, goal: Tensor) -> Tensor:
     error = goal - yaw
-    return torch.atan2(torch.sin(error), torch.cos(error)) + 0.1 * ((error + math.pi) % (2 * math.pi))
+    return torch.atan2(torch.sin(error), torch.cos(error)) + 0.1 * (
+        (error + math.pi) % (2 * math.pi)
+    )
 
 
 @clean("A", rec={"q": normal(1, 3), "target": normal(1, 3)}, passes=5, backends=three)
@@ -317,7 +339,14 @@ def masked_statistics(x: Tensor, mask: Tensor) -> dict[str, Tensor]:
 @clean(rec={"x": normal(3, 5)}, passes=3, backends=three)
 def statistics_of_rows(x: Tensor) -> Tensor:
     return torch.stack(
-        [x.std(-1), x.var(-1, unbiased=False), x.amax(-1) - x.amin(-1), torch.linalg.vector_norm(x, ord=1, dim=-1), x.prod(-1)], -1
+        [
+            x.std(-1),
+            x.var(-1, unbiased=False),
+            x.amax(-1) - x.amin(-1),
+            torch.linalg.vector_norm(x, ord=1, dim=-1),
+            x.prod(-1),
+        ],
+        -1,
     )
 
 
@@ -330,7 +359,12 @@ def windowed_spectrum(x: Tensor) -> Tensor:
     return (re**2 + im**2)[:5]
 
 
-@clean(rec={"ranges": uniform(0.1, 10.0, 16)}, fresh={"ranges": uniform(0.1, 12.0, 16)}, passes=3, backends=three)
+@clean(
+    rec={"ranges": uniform(0.1, 10.0, 16)},
+    fresh={"ranges": uniform(0.1, 12.0, 16)},
+    passes=3,
+    backends=three,
+)
 def lidar_sectors(ranges: Tensor) -> Tensor:
     r = ranges.clamp(0.2, 8.0).view(4, 4)
     return torch.cat([r.amin(1), r.mean(1), (r < 1.0).any(1).float()])
@@ -354,12 +388,24 @@ def microvolts(x: Tensor) -> Tensor:
     return (x - x.mean()) * 3.0
 
 
-@clean("D", rec={"p": uniform(1e5, 1.1e5, 3)}, fresh={"p": uniform(9e4, 1.1e5, 3)}, passes=3, backends=three)
+@clean(
+    "D",
+    rec={"p": uniform(1e5, 1.1e5, 3)},
+    fresh={"p": uniform(9e4, 1.1e5, 3)},
+    passes=3,
+    backends=three,
+)
 def pressure_to_height(p: Tensor) -> Tensor:
     return 44330.0 * (1.0 - (p / 101325.0) ** 0.1903)
 
 
-@clean("D", rec={"lat": double(uniform(47.0, 47.01, 2)), "lon": double(uniform(8.0, 8.01, 2))}, fresh={"lat": double(uniform(47.0, 47.01, 2)), "lon": double(uniform(8.0, 8.01, 2))}, passes=3, backends=three)
+@clean(
+    "D",
+    rec={"lat": double(uniform(47.0, 47.01, 2)), "lon": double(uniform(8.0, 8.01, 2))},
+    fresh={"lat": double(uniform(47.0, 47.01, 2)), "lon": double(uniform(8.0, 8.01, 2))},
+    passes=3,
+    backends=three,
+)
 def local_metres(lat: Tensor, lon: Tensor) -> Tensor:
     r = 6378137.0
     x = torch.deg2rad(lon - 8.005) * r * math.cos(math.radians(47.005))

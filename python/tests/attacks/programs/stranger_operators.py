@@ -15,7 +15,10 @@ image = {"x": normal(1, 2, 8, 8)}
 
 @clean(rec=image, passes=3, backends=two)
 def padded_in_three_ways(x: Tensor) -> Tensor:
-    return torch.cat([F.pad(x, (1, 2, 1, 0), mode=m) for m in ("reflect", "replicate", "circular", "constant")], 1)
+    return torch.cat(
+        [F.pad(x, (1, 2, 1, 0), mode=m) for m in ("reflect", "replicate", "circular", "constant")],
+        1,
+    )
 
 
 @clean(rec=image, passes=3, backends=two)
@@ -81,23 +84,50 @@ def triangles(x: Tensor) -> Tensor:
 @clean(rec={"a": normal(2, 3, 3), "b": normal(2, 3)}, passes=3)
 def solved_in_batches(a: Tensor, b: Tensor) -> Tensor:
     spd = a @ a.mT + 3 * torch.eye(3)
-    return torch.linalg.solve(spd, b) + torch.cholesky_solve(b.unsqueeze(-1), torch.linalg.cholesky(spd)).squeeze(-1)
+    return torch.linalg.solve(spd, b) + torch.cholesky_solve(
+        b.unsqueeze(-1), torch.linalg.cholesky(spd)
+    ).squeeze(-1)
 
 
 @clean(rec={"x": normal(2, 6)}, passes=3, backends=two)
 def activations(x: Tensor) -> Tensor:
-    return torch.stack([F.celu(x), F.selu(x), F.hardsigmoid(x), F.softshrink(x), F.tanhshrink(x), F.glu(torch.cat([x, x], -1)), F.gelu(x, approximate="tanh")])
+    return torch.stack(
+        [
+            F.celu(x),
+            F.selu(x),
+            F.hardsigmoid(x),
+            F.softshrink(x),
+            F.tanhshrink(x),
+            F.glu(torch.cat([x, x], -1)),
+            F.gelu(x, approximate="tanh"),
+        ]
+    )
 
 
 @clean(rec={"x": normal(2, 6), "y": normal(2, 6)}, passes=3, backends=two)
 def losses_as_costs(x: Tensor, y: Tensor) -> Tensor:
-    return torch.stack([F.mse_loss(x, y), F.smooth_l1_loss(x, y), F.huber_loss(x, y), F.l1_loss(x, y), F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction="batchmean")])
+    return torch.stack(
+        [
+            F.mse_loss(x, y),
+            F.smooth_l1_loss(x, y),
+            F.huber_loss(x, y),
+            F.l1_loss(x, y),
+            F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction="batchmean"),
+        ]
+    )
 
 
 @clean(rec={"x": normal(4, 6)}, passes=3, backends=two)
 def indexed_in_many_ways(x: Tensor) -> Tensor:
     rows = torch.tensor([0, 2])
-    return torch.cat([x[rows][:, [1, 3]], x[..., None, 2:4].squeeze(1)[:2], x[torch.arange(2), torch.arange(2)].expand(2, 2)], -1)
+    return torch.cat(
+        [
+            x[rows][:, [1, 3]],
+            x[..., None, 2:4].squeeze(1)[:2],
+            x[torch.arange(2), torch.arange(2)].expand(2, 2),
+        ],
+        -1,
+    )
 
 
 @clean(rec={"x": normal(4, 6)}, passes=3, backends=two)
@@ -111,7 +141,16 @@ def written_in_place(x: Tensor) -> Tensor:
 
 @clean(rec={"x": uniform(0.1, 0.9, 5)}, fresh={"x": uniform(0.1, 0.9, 5)}, passes=3, backends=two)
 def probabilities(x: Tensor) -> Tensor:
-    return torch.stack([torch.logit(x), torch.log1p(x), torch.expm1(x), torch.erf(x), torch.xlogy(x, x), torch.logaddexp(x, x * 2)])
+    return torch.stack(
+        [
+            torch.logit(x),
+            torch.log1p(x),
+            torch.expm1(x),
+            torch.erf(x),
+            torch.xlogy(x, x),
+            torch.logaddexp(x, x * 2),
+        ]
+    )
 
 
 @clean(rec={"x": normal(3, 5)}, passes=3, backends=two)
@@ -122,13 +161,26 @@ def ordered(x: Tensor) -> dict[str, Tensor]:
 
 @clean(rec={"x": normal(2, 3, 4)}, passes=3, backends=two)
 def reduced(x: Tensor) -> Tensor:
-    return torch.stack([x.sum((0, 2)), x.mean((0, 2)), x.amax((0, 2)), x.logsumexp((0, 2)), x.norm(dim=(0, 2)), x.std((0, 2))])
+    return torch.stack(
+        [
+            x.sum((0, 2)),
+            x.mean((0, 2)),
+            x.amax((0, 2)),
+            x.logsumexp((0, 2)),
+            x.norm(dim=(0, 2)),
+            x.std((0, 2)),
+        ]
+    )
 
 
 @clean(rec={"x": normal(2, 3, 4)}, passes=3, backends=two)
 def broadcast(x: Tensor) -> Tensor:
     a, b = torch.broadcast_tensors(x, torch.arange(4.0))
-    return torch.baddbmm(a, b[:, :, :3], x) + torch.addcmul(a, b, b, value=0.1) + torch.addcdiv(x, a, b + 1)
+    return (
+        torch.baddbmm(a, b[:, :, :3], x)
+        + torch.addcmul(a, b, b, value=0.1)
+        + torch.addcdiv(x, a, b + 1)
+    )
 
 
 @clean(rec={"x": normal(1, 3, 6, 6)}, passes=3, backends=two)
@@ -166,9 +218,17 @@ def bilinear_forms(x: Tensor, w: Tensor) -> Tensor:
 
 @clean(rec={"x": normal(3, 4)}, passes=3, backends=two)
 def kron_and_outer(x: Tensor) -> Tensor:
-    return torch.kron(x[0], x[1]) + torch.outer(x[1], x[2]).flatten() + torch.cartesian_prod(x[0], x[1]).sum(1)
+    return (
+        torch.kron(x[0], x[1])
+        + torch.outer(x[1], x[2]).flatten()
+        + torch.cartesian_prod(x[0], x[1]).sum(1)
+    )
 
 
 @clean(rec={"x": normal(4)}, passes=3, backends=two)
 def windows_and_ramps(x: Tensor) -> Tensor:
-    return x * torch.hamming_window(4) + torch.logspace(-1, 1, 4) - torch.linspace(0, 1, 4, dtype=x.dtype)
+    return (
+        x * torch.hamming_window(4)
+        + torch.logspace(-1, 1, 4)
+        - torch.linspace(0, 1, 4, dtype=x.dtype)
+    )

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.distributions import Categorical, Independent, Normal, TanhTransform, TransformedDistribution
+from torch.distributions import (
+    Categorical,
+    Independent,
+    Normal,
+    TanhTransform,
+    TransformedDistribution,
+)
 
 from attacks.draws import fixed, flags, integers, normal, row, uniform
 from attacks.registry import clean
@@ -90,14 +96,23 @@ class DdimPolicy(nn.Module):
         x = noise
         for i, t in enumerate(self.timesteps):
             a = self.alpha_bar[t]
-            prev = self.alpha_bar[self.timesteps[i + 1]] if i + 1 < len(self.timesteps) else torch.tensor(1.0)
+            prev = (
+                self.alpha_bar[self.timesteps[i + 1]]
+                if i + 1 < len(self.timesteps)
+                else torch.tensor(1.0)
+            )
             eps = self.net(torch.cat([x, obs, torch.full((1, 1), t / 50)], -1))
             x0 = ((x - (1 - a).sqrt() * eps) / a.sqrt()).clamp(-3, 3)
             x = prev.sqrt() * x0 + (1 - prev).sqrt() * eps
         return x
 
 
-@clean(rec={"image": uniform(0, 1, 1, 3, 32, 32)}, fresh={"image": uniform(0, 1, 1, 3, 32, 32)}, passes=3, backends=three)
+@clean(
+    rec={"image": uniform(0, 1, 1, 3, 32, 32)},
+    fresh={"image": uniform(0, 1, 1, 3, 32, 32)},
+    passes=3,
+    backends=three,
+)
 class ConvEncoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -126,7 +141,9 @@ class SpatialSoftmax(nn.Module):
         super().__init__()
         self.conv = nn.Conv2d(3, 4, 5, stride=2)
         xs = torch.linspace(-1, 1, 10)
-        self.register_buffer("grid", torch.stack(torch.meshgrid(xs, xs, indexing="xy"), -1).reshape(-1, 2))
+        self.register_buffer(
+            "grid", torch.stack(torch.meshgrid(xs, xs, indexing="xy"), -1).reshape(-1, 2)
+        )
         self.temperature = nn.Parameter(torch.ones(()))
 
     def forward(self, image: Tensor) -> Tensor:
@@ -161,7 +178,11 @@ class LstmCellPolicy(nn.Module):
         return self.head(self.state[0])
 
 
-@clean(rec={"x": normal(1, 5, 8), "valid": row([[True, True, True, False, False]], [[True] * 5])}, passes=4, backends=three)
+@clean(
+    rec={"x": normal(1, 5, 8), "valid": row([[True, True, True, False, False]], [[True] * 5])},
+    passes=4,
+    backends=three,
+)
 class PooledAttention(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -179,7 +200,9 @@ class PooledAttention(nn.Module):
 class PointNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.local = nn.Sequential(nn.Conv1d(3, 16, 1), nn.BatchNorm1d(16), nn.ReLU(), nn.Conv1d(16, 32, 1))
+        self.local = nn.Sequential(
+            nn.Conv1d(3, 16, 1), nn.BatchNorm1d(16), nn.ReLU(), nn.Conv1d(16, 32, 1)
+        )
         self.head = mlp(32, 16, 4)
         self.eval()
 
@@ -200,7 +223,7 @@ class SquashedActor(nn.Module):
         mean, log_std = self.trunk(obs).chunk(2, -1)
         std = log_std.clamp(-5, 2).exp()
         base = Normal(mean, std)
-        dist = Independent(TransformedDistribution(base, [TanhTransform(cache_size=1)]), 1)
+        Independent(TransformedDistribution(base, [TanhTransform(cache_size=1)]), 1)
         return {"action": mean.tanh(), "std": base.stddev, "entropy": base.entropy().sum(-1)}
 
 
@@ -302,7 +325,10 @@ class NormalisedInputs:
 
     def __call__(self, q: Tensor, dq: Tensor) -> Tensor:
         given = {"q": q, "dq": dq}
-        normed = [((v - self.stats[k].mean) / (self.stats[k].std + 1e-8)).clip(-5, 5) for k, v in given.items()]
+        normed = [
+            ((v - self.stats[k].mean) / (self.stats[k].std + 1e-8)).clip(-5, 5)
+            for k, v in given.items()
+        ]
         return self.net(torch.cat(normed, dim=-1))
 
 
@@ -407,7 +433,11 @@ class DuelingQ(nn.Module):
         return {"q": q, "action": q.argmax(-1)}
 
 
-@clean(rec={"nodes": normal(5, 4), "edges": fixed([[0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 0, 2]])}, passes=3, backends=three)
+@clean(
+    rec={"nodes": normal(5, 4), "edges": fixed([[0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 0, 2]])},
+    passes=3,
+    backends=three,
+)
 class MessagePassing(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -479,7 +509,9 @@ class StackedFrames(nn.Module):
 class SpectralPolicy(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.net = nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(4, 8)), nn.Tanh(), nn.Linear(8, 2))
+        self.net = nn.Sequential(
+            nn.utils.parametrizations.spectral_norm(nn.Linear(4, 8)), nn.Tanh(), nn.Linear(8, 2)
+        )
         self.eval()
 
     def forward(self, x: Tensor) -> Tensor:

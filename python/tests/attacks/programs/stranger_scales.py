@@ -105,7 +105,12 @@ def logit_of_little(x: Tensor) -> Tensor:
     return torch.logit(x) + torch.special.xlogy(x, x)
 
 
-@hostile("D", rec={"x": double(uniform(100.0, 101.0, 2))}, fresh={"x": double(uniform(100.0, 101.0, 2))}, backends=("jit", "onnx", "pt2"))
+@hostile(
+    "D",
+    rec={"x": double(uniform(100.0, 101.0, 2))},
+    fresh={"x": double(uniform(100.0, 101.0, 2))},
+    backends=("jit", "onnx", "pt2"),
+)
 def double_offset(x: Tensor) -> Tensor:
     return (x - 100.1) * 1e6
 
@@ -144,7 +149,12 @@ def negative_to_a_third(x: Tensor) -> Tensor:
     return x ** (1 / 3)
 
 
-@hostile("F", rec={"x": normal(3), "y": uniform(0.5, 3.0, 3)}, fresh={"x": row([-2.0, 0.0, -0.5]), "y": row([2.0, 0.0, 3.0])}, backends=both)
+@hostile(
+    "F",
+    rec={"x": normal(3), "y": uniform(0.5, 3.0, 3)},
+    fresh={"x": row([-2.0, 0.0, -0.5]), "y": row([2.0, 0.0, 3.0])},
+    backends=both,
+)
 def power_of_tensors(x: Tensor, y: Tensor) -> Tensor:
     return torch.pow(x.abs(), y) + torch.float_power(x.abs() + 1, 2).float()
 
@@ -154,49 +164,104 @@ def arc_functions_outside(x: Tensor) -> Tensor:
     return torch.stack([torch.asin(x), torch.acos(x), torch.atanh(x)])
 
 
-@hostile("F", rec={"x": uniform(0.5, 2, 4)}, fresh={"x": row([0.0, -1.0, float("inf"), 1.0])}, backends=both)
+@hostile(
+    "F",
+    rec={"x": uniform(0.5, 2, 4)},
+    fresh={"x": row([0.0, -1.0, float("inf"), 1.0])},
+    backends=both,
+)
 def logs_of_nothing(x: Tensor) -> Tensor:
     return torch.stack([x.log(), x.log2(), x.sqrt(), x.rsqrt(), x.reciprocal()])
 
 
-@hostile("F", rec={"x": normal(5)}, fresh={"x": row([float("inf"), 1.0, -float("inf"), 0.0, 2.0])}, backends=both)
+@hostile(
+    "F",
+    rec={"x": normal(5)},
+    fresh={"x": row([float("inf"), 1.0, -float("inf"), 0.0, 2.0])},
+    backends=both,
+)
 def infinite_inputs(x: Tensor) -> Tensor:
-    return torch.stack([x.tanh(), x.sigmoid(), x.clamp(-2, 2), torch.nan_to_num(x, 0.0, 9.0, -9.0), F.relu(x)])
+    return torch.stack(
+        [x.tanh(), x.sigmoid(), x.clamp(-2, 2), torch.nan_to_num(x, 0.0, 9.0, -9.0), F.relu(x)]
+    )
 
 
-@hostile("F", rec={"x": normal(5)}, fresh={"x": row([float("nan"), 1.0, -1.0, 0.0, 2.0])}, backends=both)
+@hostile(
+    "F", rec={"x": normal(5)}, fresh={"x": row([float("nan"), 1.0, -1.0, 0.0, 2.0])}, backends=both
+)
 def nan_comparisons(x: Tensor) -> Tensor:
-    return torch.stack([torch.where(x > 0, 1.0, -1.0), torch.where(x == x, x, 0.0), torch.nan_to_num(x), (x != 0).float(), (~(x <= 0)).float()])
+    return torch.stack(
+        [
+            torch.where(x > 0, 1.0, -1.0),
+            torch.where(x == x, x, 0.0),
+            torch.nan_to_num(x),
+            (x != 0).float(),
+            (~(x <= 0)).float(),
+        ]
+    )
 
 
-@hostile("F", rec={"x": normal(5)}, fresh={"x": row([3.0, float("nan"), -1.0, 0.0, 2.0])}, backends=both)
+@hostile(
+    "F", rec={"x": normal(5)}, fresh={"x": row([3.0, float("nan"), -1.0, 0.0, 2.0])}, backends=both
+)
 def nan_in_reductions(x: Tensor) -> dict[str, Tensor]:
-    return {"sum": x.sum(), "min": x.min(), "which": x.argmax(), "sorted": x.sort().values, "any": x.isnan().any()}
+    return {
+        "sum": x.sum(),
+        "min": x.min(),
+        "which": x.argmax(),
+        "sorted": x.sort().values,
+        "any": x.isnan().any(),
+    }
 
 
-@hostile("F", rec={"x": normal(2, 5)}, fresh={"x": row([[1.0, 1.0, 1.0, 1.0, 1.0], [0.0, -0.0, 0.0, -0.0, 0.0]])}, backends=both)
+@hostile(
+    "F",
+    rec={"x": normal(2, 5)},
+    fresh={"x": row([[1.0, 1.0, 1.0, 1.0, 1.0], [0.0, -0.0, 0.0, -0.0, 0.0]])},
+    backends=both,
+)
 def all_the_same(x: Tensor) -> dict[str, Tensor]:
     values, index = x.topk(2)
     return {"v": values, "i": index, "m": x.max(-1).indices, "n": x.min(-1).indices}
 
 
-@hostile("F", rec={"x": uniform(-3, 3, 6)}, fresh={"x": row([-0.5, 0.5, 1.5, -1.5, 2.5, -0.0])}, backends=both)
+@hostile(
+    "F",
+    rec={"x": uniform(-3, 3, 6)},
+    fresh={"x": row([-0.5, 0.5, 1.5, -1.5, 2.5, -0.0])},
+    backends=both,
+)
 def quantised(x: Tensor) -> Tensor:
     return torch.fake_quantize_per_tensor_affine(x, 1.0, 0, -2, 2) + x.trunc() + x.frac()
 
 
-@hostile("F", rec={"x": uniform(-3, 3, 6)}, fresh={"x": row([-2.7, 2.7, -0.5, 0.5, 3.999, -3.999])}, backends=both)
+@hostile(
+    "F",
+    rec={"x": uniform(-3, 3, 6)},
+    fresh={"x": row([-2.7, 2.7, -0.5, 0.5, 3.999, -3.999])},
+    backends=both,
+)
 def casts_towards_zero(x: Tensor) -> Tensor:
     return x.int() * 100 + x.long().to(torch.int32) + x.to(torch.int8).int()
 
 
-@hostile("F", rec={"x": normal(1, 1, 4, 4)}, fresh={"x": row([[[[1.0, 1, 2, 2], [1, 1, 2, 2], [0, 0, 0, 0], [0, 0, 0, 0]]]])}, backends="onnx")
+@hostile(
+    "F",
+    rec={"x": normal(1, 1, 4, 4)},
+    fresh={"x": row([[[[1.0, 1, 2, 2], [1, 1, 2, 2], [0, 0, 0, 0], [0, 0, 0, 0]]]])},
+    backends="onnx",
+)
 def pooled_positions(x: Tensor) -> dict[str, Tensor]:
     y, i = F.max_pool2d(x, 2, return_indices=True)
     return {"y": y, "i": i}
 
 
-@hostile("F", rec={"n": integers(1, 6, 2), "x": normal(2, 5, 3)}, fresh={"n": integers(1, 6, 2)}, passes=4)
+@hostile(
+    "F",
+    rec={"n": integers(1, 6, 2), "x": normal(2, 5, 3)},
+    fresh={"n": integers(1, 6, 2)},
+    passes=4,
+)
 class PackedSequence(nn.Module):
     """Lengths become numbers inside of torch."""
 
@@ -214,7 +279,9 @@ def quantile_asked_for(x: Tensor, t: Tensor) -> Tensor:
     return torch.quantile(x, t.clamp(0, 1)) + x
 
 
-@hostile("E", rec={"x": normal(2, 3), "k": integers(0, 3, 2)}, backends=("jit", "onnx"), runner="cli")
+@hostile(
+    "E", rec={"x": normal(2, 3), "k": integers(0, 3, 2)}, backends=("jit", "onnx"), runner="cli"
+)
 def integer_ports(x: Tensor, k: Tensor) -> dict[str, Tensor]:
     return {"picked": x.gather(1, k[:, None]), "next": (k + 1) % 3, "ok": k > 0}
 
@@ -254,7 +321,12 @@ def side_of_the_setpoint(x: Tensor) -> Tensor:
     return d / (d.abs() + 1e-9)
 
 
-@clean("F", rec={"x": normal(4, m=3.0)}, fresh={"x": row([0.5, 1.0, 0.0, 1.9], [3.0, 4.0, 1.0, 2.0])}, backends=both)
+@clean(
+    "F",
+    rec={"x": normal(4, m=3.0)},
+    fresh={"x": row([0.5, 1.0, 0.0, 1.9], [3.0, 4.0, 1.0, 2.0])},
+    backends=both,
+)
 def weights_above_threshold(x: Tensor) -> Tensor:
     w = F.relu(x - 2.0)
     return w / (w.sum() + 1e-8)
@@ -270,7 +342,12 @@ def masked_mean_with_epsilon(x: Tensor, m: Tensor) -> Tensor:
     return (x * m).sum() / (m.sum() + 1e-8)
 
 
-@clean("F", rec={"a": normal(4), "b": normal(4)}, fresh={"a": row([0.0, 0, 0, 0]), "b": normal(4)}, backends=both)
+@clean(
+    "F",
+    rec={"a": normal(4), "b": normal(4)},
+    fresh={"a": row([0.0, 0, 0, 0]), "b": normal(4)},
+    backends=both,
+)
 def cosine_with_epsilon(a: Tensor, b: Tensor) -> Tensor:
     return (a * b).sum() / (a.norm() * b.norm() + 1e-8)
 
@@ -280,12 +357,16 @@ def entropy_with_epsilon(p: Tensor) -> Tensor:
     return -(p * torch.log(p + 1e-8)).sum()
 
 
-@clean("F", rec={"x": normal(2, 4)}, fresh={"x": row([[1.0] * 4, [1.0, 2.0, 3.0, 4.0]])}, backends=both)
+@clean(
+    "F", rec={"x": normal(2, 4)}, fresh={"x": row([[1.0] * 4, [1.0, 2.0, 3.0, 4.0]])}, backends=both
+)
 def standardised_rows(x: Tensor) -> Tensor:
     return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-8)
 
 
-@hostile("F", rec={"q": uniform(-1, 1, 2)}, fresh={"q": row([0.5, 0.5], [0.25, -0.75])}, backends=both)
+@hostile(
+    "F", rec={"q": uniform(-1, 1, 2)}, fresh={"q": row([0.5, 0.5], [0.25, -0.75])}, backends=both
+)
 def slope_between_joints(q: Tensor) -> Tensor:
     return (q[0] * 2 - 1).sign() / ((q[0] - q[1]).abs() + 1e-8)
 
