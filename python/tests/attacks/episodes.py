@@ -173,6 +173,6 @@ def _by_command(bundle: Path, ticks: list[dict[str, Tensor]]) -> list[dict[str, 
         raise UnusableError(done.stderr.strip()[-300:])
     with np.load(outputs) as found:
         return [
-            {key: torch.from_numpy(found[key][tick]) for key in found.files}
+            {key: torch.as_tensor(np.asarray(found[key][tick])) for key in found.files}
             for tick in range(len(ticks))
         ]
