@@ -3,8 +3,8 @@
 //
 // Every function returns a status and, when it is not `kOk`, leaves a message for the calling
 // thread. No C++ exception leaves this file. Nothing process-wide is changed: not the number of
-// threads, not the executor mode, not the warning handler; torch's log is turned down while an
-// exported program is loaded, and back.
+// threads, not the executor mode, not the warning handler. While an exported program is loaded, and
+// no longer, torch's log is turned down and its table of quick kernels is empty.
 //
 // Inputs are copied into tensors that torch owns, outputs are copied out. A module can therefore
 // write into its inputs, reshape them or keep them for later without touching the caller's memory:
@@ -16,6 +16,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Logging.h>
+#include <c10/util/Registry.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -36,22 +37,26 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 // Mirrored in `src/shim.rs`; raise the version with every change of this section.
 extern "C" {
 
-constexpr uint32_t kApiVersion = 2;
+constexpr uint32_t kApiVersion = 3;
 
 enum Status : int32_t {
   kOk = 0,
   kFailed = 1,
   kOutputMismatch = 2,
   kSignatureMismatch = 3,
+  kUnavailable = 4,
 };
 
 enum Format : int32_t {
@@ -480,6 +485,62 @@ class QuietLog {
   int before_;
 };
 
+}  // namespace
+
+// Torch's own table of kernels that its runner of exported programs prefers to those of the
+// dispatcher. It has no header; where a torch has no such table, the address is null.
+namespace torch::nativert {
+class Node;
+class OpKernel;
+__attribute__((weak)) c10::Registry<std::string, std::unique_ptr<OpKernel>, const Node*>*
+StaticallyDispatchedCPUKernelRegistry();
+}  // namespace torch::nativert
+
+namespace {
+
+using QuickKernels =
+    std::remove_pointer_t<decltype(torch::nativert::StaticallyDispatchedCPUKernelRegistry())>;
+using KernelTable = std::unordered_map<std::string, QuickKernels::Creator>;
+
+// A registry only grows, so its table is reached past `private`: an explicit instantiation may name
+// any member.
+KernelTable& TableOf(QuickKernels& kernels);
+template <KernelTable QuickKernels::*Member>
+struct Reach {
+  friend KernelTable& TableOf(QuickKernels& kernels) { return kernels.*Member; }
+};
+template struct Reach<&QuickKernels::registry_>;
+
+// Quick kernels take every tensor for dense and packed: from a slice or an expanded value they read
+// memory that is not its own. While this lives, torch finds none and takes the operators that Python
+// runs. Kernels are chosen while a program is loaded.
+class NoQuickKernels {
+ public:
+  NoQuickKernels() : lock_(Mutex()) {
+    if (torch::nativert::StaticallyDispatchedCPUKernelRegistry != nullptr) {
+      table_ = &TableOf(*torch::nativert::StaticallyDispatchedCPUKernelRegistry());
+      table_->swap(kept_);
+    }
+  }
+  ~NoQuickKernels() {
+    if (table_ != nullptr) {
+      table_->swap(kept_);
+    }
+  }
+  NoQuickKernels(const NoQuickKernels&) = delete;
+  NoQuickKernels& operator=(const NoQuickKernels&) = delete;
+
+ private:
+  // Two that overlap would give the table back too early.
+  static std::mutex& Mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  std::lock_guard<std::mutex> lock_;
+  KernelTable* table_ = nullptr;
+  KernelTable kept_;
+};
+
 // How `torch.export.save` calls the one program of a file.
 constexpr const char* kProgramName = "model";
 
@@ -487,6 +548,7 @@ class ExportedProgram : public Callable {
  public:
   explicit ExportedProgram(const LoadRequest& request) {
     const QuietLog quiet;
+    const NoQuickKernels as_in_python;
     if (request.path != nullptr) {
       runner_.emplace(request.path, kProgramName);
     } else {
@@ -518,7 +580,7 @@ std::unique_ptr<Callable> ReadProgram(const LoadRequest& request) {
 #else
 
 std::unique_ptr<Callable> ReadProgram(const LoadRequest&) {
-  throw Refused{kSignatureMismatch, "this torch cannot run exported programs without Python"};
+  throw Refused{kUnavailable, "this torch cannot run exported programs without Python"};
 }
 
 #endif
