@@ -1,4 +1,4 @@
-"""Writes exported programs so that torch's own runner, which has no Python, reads them as Python does.
+"""Writes exported programs so that torch's own runner reads them as Python does.
 
 The runner reads a constant from the start of its memory, so a constant lies alone in memory that
 begins with it. And it passes arguments as they stand in the file: where an operator takes a tensor
@@ -100,11 +100,11 @@ def _refuse_complex_numbers(call: fx.Node, node: str) -> None:
         if isinstance(value, complex):
             raise refuse(
                 "VER1130",
-                f"node '{node}' cannot be exported: torch's own runner, which runs pt2 where Python "
-                f"is not, cannot be given the complex number {value} of '{call.target}'",
+                f"node '{node}' cannot be exported: torch's own runner, which runs pt2 where "
+                f"Python is not, cannot be given the complex number {value} of '{call.target}'",
                 location=_location(call),
                 hints=(
-                    "export the node with `export_with="jit"`",
+                    'export the node with `export_with="jit"`',
                     "or compute with real and imaginary parts",
                 ),
             )
