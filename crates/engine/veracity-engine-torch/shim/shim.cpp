@@ -17,6 +17,7 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Logging.h>
 #include <c10/util/Registry.h>
+#include <caffe2/serialize/inline_container.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -41,6 +42,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -511,9 +513,9 @@ struct Reach {
 };
 template struct Reach<&QuickKernels::registry_>;
 
-// Quick kernels take every tensor for dense and packed: from a slice or an expanded value they read
-// memory that is not its own. While this lives, torch finds none and takes the operators that Python
-// runs. Kernels are chosen while a program is loaded.
+// Quick kernels shape their outputs by hand and get strides wrong: from a slice or an expanded value
+// they give memory that is not its own. While this lives, torch finds none and takes the operators
+// that Python runs. Kernels are chosen while a program is loaded.
 class NoQuickKernels {
  public:
   NoQuickKernels() : lock_(Mutex()) {
@@ -544,17 +546,49 @@ class NoQuickKernels {
 // How `torch.export.save` calls the one program of a file.
 constexpr const char* kProgramName = "model";
 
+// What the files about weights and constants say of where a tensor begins in its memory.
+constexpr const char* kOffset = "\"storage_offset\"";
+
+bool HasOffset(std::string_view description) {
+  for (size_t at = description.find(kOffset); at != std::string_view::npos;
+       at = description.find(kOffset, at + 1)) {
+    const size_t digit = description.find_first_of("0123456789", at);
+    if (digit != std::string_view::npos && description[digit] != '0') {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Torch's runner reads every weight and constant from the start of its memory. A program that holds
+// parts of others would run, and give other numbers.
+void RefuseOffsets(const std::string& path) {
+  caffe2::serialize::PyTorchStreamReader reader(path);
+  for (const std::string name : {"data/weights/model_weights_config.json",
+                                 "data/constants/model_constants_config.json"}) {
+    if (!reader.hasRecord(name)) {
+      continue;
+    }
+    const auto [data, size] = reader.getRecord(name);
+    if (HasOffset({static_cast<const char*>(data.get()), size})) {
+      throw Refused{kSignatureMismatch,
+                    "the program holds tensors that are parts of others, which torch's own runner "
+                    "reads from the wrong place: export it with Veracity, or clone them before"};
+    }
+  }
+}
+
 class ExportedProgram : public Callable {
  public:
   explicit ExportedProgram(const LoadRequest& request) {
     const QuietLog quiet;
-    const NoQuickKernels as_in_python;
-    if (request.path != nullptr) {
-      runner_.emplace(request.path, kProgramName);
-    } else {
+    if (request.path == nullptr) {
       file_.emplace(request.bytes, request.len);
-      runner_.emplace(file_->Path(), kProgramName);
     }
+    const std::string path = file_.has_value() ? file_->Path() : std::string(request.path);
+    RefuseOffsets(path);
+    const NoQuickKernels as_in_python;
+    runner_.emplace(path, kProgramName);
   }
 
   void Call(const std::vector<Input>& inputs, std::vector<at::Tensor>& results) override {

@@ -358,6 +358,17 @@ def write_program(path: Path, module: nn.Module, arguments: tuple) -> None:
     torch.export.save(program, path)
 
 
+class PartOfATable(nn.Module):
+    """A constant that begins in the middle of its memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("row", torch.arange(6.0).reshape(2, 3)[1])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.row
+
+
 def main(folder: Path) -> None:
     torch.manual_seed(7)
     torch.set_num_threads(1)
@@ -369,6 +380,7 @@ def main(folder: Path) -> None:
         cases[name] = recorded(path, calls)
         if name in PROGRAMS:
             write_program(folder / f"{name}.pt2", module, calls[0])
+    write_program(folder / "part_of_a_table.pt2", PartOfATable(), (torch.ones(3),))
     (folder / "cases.json").write_text(json.dumps(cases))
 
 

@@ -75,7 +75,8 @@ fn proved_with(elsewhere: &Runner) -> Proof {
 /// A model with the ports of the second node, which adds nothing.
 fn identity() -> Arc<[u8]> {
     let ops = vec![Op::new("Identity", ["in"], ["shifted"])];
-    let (_folder, bundle) = Draft::default().node("second", &["in"], &["shifted"], ops).write();
+    let draft = Draft::default().node("second", &["in"], &["shifted"], ops);
+    let (_folder, bundle) = draft.inputs(&["second/in"]).outputs(&["second/shifted"]).write();
     std::fs::read(bundle.root().join("second.onnx")).unwrap().into()
 }
 
