@@ -82,14 +82,16 @@ fn check_with(
     let mut builder = Builder::new(policy.clone());
     builder.noticed(samples.findings().iter().cloned());
     let mut sessions = prove_nodes(bundle, &samples, engines, &options.session, &mut builder);
+    let mut over_time = engines;
     if let Some(elsewhere) = elsewhere {
         let found = prove_elsewhere(bundle, &samples, elsewhere, &sessions, &mut builder);
         sessions.extend(found.sessions);
+        over_time = if found.is_complete { elsewhere } else { engines };
     }
     contract::check(bundle, &samples, &mut builder);
     let run_options =
         RunOptions::new().with_session(options.session.clone()).with_fusion(options.fusion);
-    builder.rollout(roll_out(bundle, &samples, engines, &run_options, &policy));
+    builder.rollout(roll_out(bundle, &samples, over_time, &run_options, &policy));
     let mut environment = environment(sessions, &options.session);
     if options.fusion != Fusion::Off {
         let runner = Runner::load(bundle, engines, &run_options)?;
