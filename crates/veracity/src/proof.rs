@@ -4,8 +4,9 @@
 //! that somebody else computed, as the Python front does while it exports.
 
 pub use veracity_prove::{
-    Builder, CheckOptions, Conduct, Demand, Fingerprint, Kind, Label, RecordOptions,
-    SAMPLES_FORMAT, Samples, Sealed, Standing, ToleranceChoice, check, describe, difference,
-    environment, fingerprint, load_proved, of_bundle, policy, prove_nodes, read, record, rejudge,
-    require, roll_out, save, seal, session_record, standing, subject, to_json, worse_than,
+    Builder, CheckOptions, Conduct, Demand, Elsewhere, Fingerprint, Kind, Label, RecordOptions,
+    SAMPLES_FORMAT, Samples, Sealed, Standing, ToleranceChoice, check, check_in_both, describe,
+    difference, environment, fingerprint, is_pt2, load_proved, of_bundle, policy, prove_elsewhere,
+    prove_nodes, read, record, rejudge, require, roll_out, save, seal, session_record, standing,
+    subject, to_json, worse_than,
 };

@@ -323,7 +323,22 @@ def findings(proof: dict[str, Any], nodes: list[Node]) -> list[Diagnostic]:
             found.append(Diagnostic(reason["code"], reason["severity"], message, location, hints))
         for port in node["ports"]:
             found += _of_port(port, location, proof.get("advice", []))
-    return found + _of_rollout(proof["rollout"])
+    return found + _untried(proof, places) + _of_rollout(proof["rollout"])
+
+
+def _untried(proof: dict[str, Any], places: dict[str, str]) -> list[Diagnostic]:
+    """Return what could not be tried on this machine; only the proof knows it."""
+    return [
+        Diagnostic(
+            one["code"],
+            one["severity"],
+            f"{one['place']['node']}: {one['message']}",
+            places.get(one["place"]["node"], ""),
+            tuple(one.get("hints", ())),
+        )
+        for one in proof.get("findings", ())
+        if one["code"] == "VER1118"
+    ]
 
 
 def _of_rollout(rollout: dict[str, Any]) -> list[Diagnostic]:

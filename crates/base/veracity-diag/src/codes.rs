@@ -240,6 +240,8 @@ codes! {
     1127 OUTPUT_NEVER_MOVES "an output is the same on every sample";
     1128 CORNER_DIFFERS "an engine gives another answer on a corner of the inputs";
     1129 SAMPLES_FIND_LITTLE "the samples of a node miss many planted faults";
+    1130 RUNNER_REFUSES "torch's own runner cannot run a pt2 model";
+    1131 RUNNER_DIFFERS "torch's own runner gives other numbers from a pt2 model than Python";
 
     1201 REPRO_FOLDER_TAKEN "the folder for a repro holds something else";
     1202 REPRO_UNREADABLE "a folder is not a repro that this version can read";

@@ -3,8 +3,8 @@
 //
 // Every function returns a status and, when it is not `kOk`, leaves a message for the calling
 // thread. No C++ exception leaves this file. Nothing process-wide is changed: not the number of
-// threads, not the executor mode, not the warning handler; torch's log is turned down while an
-// exported program is loaded, and back.
+// threads, not the executor mode, not the warning handler. While an exported program is loaded, and
+// no longer, torch's log is turned down and its table of quick kernels is empty.
 //
 // Inputs are copied into tensors that torch owns, outputs are copied out. A module can therefore
 // write into its inputs, reshape them or keep them for later without touching the caller's memory:
@@ -16,6 +16,8 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Logging.h>
+#include <c10/util/Registry.h>
+#include <caffe2/serialize/inline_container.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -36,22 +38,27 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 // Mirrored in `src/shim.rs`; raise the version with every change of this section.
 extern "C" {
 
-constexpr uint32_t kApiVersion = 2;
+constexpr uint32_t kApiVersion = 3;
 
 enum Status : int32_t {
   kOk = 0,
   kFailed = 1,
   kOutputMismatch = 2,
   kSignatureMismatch = 3,
+  kUnavailable = 4,
 };
 
 enum Format : int32_t {
@@ -480,19 +487,108 @@ class QuietLog {
   int before_;
 };
 
+}  // namespace
+
+// Torch's own table of kernels that its runner of exported programs prefers to those of the
+// dispatcher. It has no header; where a torch has no such table, the address is null.
+namespace torch::nativert {
+class Node;
+class OpKernel;
+__attribute__((weak)) c10::Registry<std::string, std::unique_ptr<OpKernel>, const Node*>*
+StaticallyDispatchedCPUKernelRegistry();
+}  // namespace torch::nativert
+
+namespace {
+
+using QuickKernels =
+    std::remove_pointer_t<decltype(torch::nativert::StaticallyDispatchedCPUKernelRegistry())>;
+using KernelTable = std::unordered_map<std::string, QuickKernels::Creator>;
+
+// A registry only grows, so its table is reached past `private`: an explicit instantiation may name
+// any member.
+KernelTable& TableOf(QuickKernels& kernels);
+template <KernelTable QuickKernels::*Member>
+struct Reach {
+  friend KernelTable& TableOf(QuickKernels& kernels) { return kernels.*Member; }
+};
+template struct Reach<&QuickKernels::registry_>;
+
+// Quick kernels shape their outputs by hand and get strides wrong: from a slice or an expanded value
+// they give memory that is not its own. While this lives, torch finds none and takes the operators
+// that Python runs. Kernels are chosen while a program is loaded.
+class NoQuickKernels {
+ public:
+  NoQuickKernels() : lock_(Mutex()) {
+    if (torch::nativert::StaticallyDispatchedCPUKernelRegistry != nullptr) {
+      table_ = &TableOf(*torch::nativert::StaticallyDispatchedCPUKernelRegistry());
+      table_->swap(kept_);
+    }
+  }
+  ~NoQuickKernels() {
+    if (table_ != nullptr) {
+      table_->swap(kept_);
+    }
+  }
+  NoQuickKernels(const NoQuickKernels&) = delete;
+  NoQuickKernels& operator=(const NoQuickKernels&) = delete;
+
+ private:
+  // Two that overlap would give the table back too early.
+  static std::mutex& Mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  std::lock_guard<std::mutex> lock_;
+  KernelTable* table_ = nullptr;
+  KernelTable kept_;
+};
+
 // How `torch.export.save` calls the one program of a file.
 constexpr const char* kProgramName = "model";
+
+// What the files about weights and constants say of where a tensor begins in its memory.
+constexpr const char* kOffset = "\"storage_offset\"";
+
+bool HasOffset(std::string_view description) {
+  for (size_t at = description.find(kOffset); at != std::string_view::npos;
+       at = description.find(kOffset, at + 1)) {
+    const size_t digit = description.find_first_of("0123456789", at);
+    if (digit != std::string_view::npos && description[digit] != '0') {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Torch's runner reads every weight and constant from the start of its memory. A program that holds
+// parts of others would run, and give other numbers.
+void RefuseOffsets(const std::string& path) {
+  caffe2::serialize::PyTorchStreamReader reader(path);
+  for (const std::string name : {"data/weights/model_weights_config.json",
+                                 "data/constants/model_constants_config.json"}) {
+    if (!reader.hasRecord(name)) {
+      continue;
+    }
+    const auto [data, size] = reader.getRecord(name);
+    if (HasOffset({static_cast<const char*>(data.get()), size})) {
+      throw Refused{kSignatureMismatch,
+                    "the program holds tensors that are parts of others, which torch's own runner "
+                    "reads from the wrong place: export it with Veracity, or clone them before"};
+    }
+  }
+}
 
 class ExportedProgram : public Callable {
  public:
   explicit ExportedProgram(const LoadRequest& request) {
     const QuietLog quiet;
-    if (request.path != nullptr) {
-      runner_.emplace(request.path, kProgramName);
-    } else {
+    if (request.path == nullptr) {
       file_.emplace(request.bytes, request.len);
-      runner_.emplace(file_->Path(), kProgramName);
     }
+    const std::string path = file_.has_value() ? file_->Path() : std::string(request.path);
+    RefuseOffsets(path);
+    const NoQuickKernels as_in_python;
+    runner_.emplace(path, kProgramName);
   }
 
   void Call(const std::vector<Input>& inputs, std::vector<at::Tensor>& results) override {
@@ -518,7 +614,7 @@ std::unique_ptr<Callable> ReadProgram(const LoadRequest& request) {
 #else
 
 std::unique_ptr<Callable> ReadProgram(const LoadRequest&) {
-  throw Refused{kSignatureMismatch, "this torch cannot run exported programs without Python"};
+  throw Refused{kUnavailable, "this torch cannot run exported programs without Python"};
 }
 
 #endif

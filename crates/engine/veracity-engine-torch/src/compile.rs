@@ -13,8 +13,17 @@ use crate::library::{C10, TorchLibrary};
 pub(crate) const SOURCE: &str = include_str!("../shim/shim.cpp");
 
 /// Flags that do not depend on the machine.
-pub(crate) const FLAGS: [&str; 5] =
-    ["-O2", "-shared", "-fPIC", "-std=c++17", "-fvisibility=hidden"];
+const FLAGS: [&str; 4] = ["-O2", "-shared", "-fPIC", "-fvisibility=hidden"];
+
+/// The first torch, as major and minor version, whose headers are written in C++20.
+const FIRST_CPP20: (u32, u32) = (2, 12);
+
+/// Flags for this torch.
+pub(crate) fn flags_for(library: &TorchLibrary) -> Vec<&'static str> {
+    let needs_cpp20 = library.release().is_some_and(|release| release >= FIRST_CPP20);
+    let standard = if needs_cpp20 { "-std=c++20" } else { "-std=c++17" };
+    FLAGS.into_iter().chain([standard]).collect()
+}
 
 /// How many lines of a compiler's complaint are passed on.
 const SHOWN_LINES: usize = 12;
@@ -47,7 +56,7 @@ impl Toolchain {
         let target = scratch.join("shim.so");
         let (compiler, output) = self.first_that_exists(|command| {
             command
-                .args(FLAGS)
+                .args(flags_for(library))
                 .arg(format!("-D_GLIBCXX_USE_CXX11_ABI={}", string_abi(library)))
                 .arg("-isystem")
                 .arg(library.folder().join("include"))
@@ -95,7 +104,10 @@ fn complaint(compiler: &str, output: &Output) -> Refusal {
     let lines: Vec<_> = text.lines().collect();
     let shown = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
     failed(&format!("`{compiler}` ended with {}\n{shown}", output.status))
-        .hint("the compiler must know C++17, and torch must be installed with its headers")
+        .hint(
+            "torch must be installed with its headers, and the compiler must know C++17, or C++20 for \
+             torch 2.12 and newer",
+        )
         .into()
 }
 
@@ -113,11 +125,15 @@ mod tests {
     use super::*;
 
     fn fake_torch(root: &Path, c10: &str) -> TorchLibrary {
+        fake_version(root, c10, "2.11.0")
+    }
+
+    fn fake_version(root: &Path, c10: &str, version: &str) -> TorchLibrary {
         let lib = root.join("lib");
         fs::create_dir_all(&lib).unwrap();
         fs::write(lib.join("libtorch_cpu.so"), "").unwrap();
         fs::write(lib.join(C10), c10).unwrap();
-        fs::write(root.join("version.py"), "__version__ = '2.11.0'\n").unwrap();
+        fs::write(root.join("version.py"), format!("__version__ = '{version}'\n")).unwrap();
         TorchLibrary::at(root).unwrap()
     }
 
@@ -141,6 +157,21 @@ mod tests {
         let error = refusal.first_error();
         assert_eq!(error.code, codes::SHIM_BUILD_FAILED);
         assert!(error.message.contains("ATen/Parallel.h"), "{}", error.message);
+    }
+
+    #[test]
+    fn the_standard_is_that_of_the_headers() {
+        let root = tempfile::tempdir().unwrap();
+        for (version, standard) in [
+            ("2.3.0", "-std=c++17"),
+            ("2.11.0+cu130", "-std=c++17"),
+            ("2.12.0", "-std=c++20"),
+            ("2.15.0a0+git123", "-std=c++20"),
+            ("3.0.0", "-std=c++20"),
+        ] {
+            let flags = flags_for(&fake_version(root.path(), "", version));
+            assert!(flags.contains(&standard), "{version}: {flags:?}");
+        }
     }
 
     #[test]

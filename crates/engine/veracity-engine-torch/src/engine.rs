@@ -168,8 +168,16 @@ fn unavailable(wanted: u32, why: &str) -> Refusal {
 }
 
 fn not_loaded(failure: Failure, is_program: bool) -> Refusal {
-    if failure.kind == FailureKind::SignatureMismatch {
-        return Diagnostic::error(codes::ENGINE_LOAD_FAILED, failure.message).into();
+    match failure.kind {
+        FailureKind::SignatureMismatch => {
+            return Diagnostic::error(codes::ENGINE_LOAD_FAILED, failure.message).into();
+        }
+        FailureKind::Unavailable => {
+            return Diagnostic::error(codes::ENGINE_UNUSABLE, failure.message)
+                .hint("torch 2.9 or newer runs pt2 without Python")
+                .into();
+        }
+        FailureKind::Raised | FailureKind::OutputMismatch(_) => {}
     }
     let refused = raised(codes::ENGINE_LOAD_FAILED, "torch refused the model", &failure.message);
     if is_program && failure.message.contains("'CUDA' backend") {

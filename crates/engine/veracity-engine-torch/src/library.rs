@@ -50,6 +50,11 @@ impl TorchLibrary {
         &self.version
     }
 
+    /// Major and minor version, where they can be read.
+    pub(crate) fn release(&self) -> Option<(u32, u32)> {
+        release_of(&self.version)
+    }
+
     /// The version and whatever else tells this build from others.
     pub(crate) fn build(&self) -> &str {
         &self.build
@@ -133,11 +138,13 @@ fn loaded_in(maps: &str) -> Option<PathBuf> {
 
 /// A version that cannot be read is given the benefit of the doubt.
 fn is_too_old(version: &str) -> bool {
+    release_of(version).is_some_and(|release| release < OLDEST)
+}
+
+/// Major and minor version.
+fn release_of(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.split('.').map(str::parse::<u32>);
-    match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < OLDEST,
-        _ => false,
-    }
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// The text in quotes on the line `name = '…'`, with or without a type in between.

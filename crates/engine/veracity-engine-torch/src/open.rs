@@ -9,7 +9,7 @@ use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LAZY, RTLD_LOCAL};
 use veracity_diag::Result;
 
 use crate::cache::Cache;
-use crate::compile::{FLAGS, SOURCE, Toolchain};
+use crate::compile::{SOURCE, Toolchain, flags_for};
 use crate::library::{C10, TORCH_CPU, TORCH_CUDA, TorchLibrary, second_torch, unusable};
 use crate::shim::{API_VERSION, Shim};
 
@@ -52,7 +52,7 @@ pub(crate) fn load_cuda(library: &TorchLibrary) -> std::result::Result<(), Strin
 }
 
 fn open(library: &TorchLibrary, cache: &Cache, toolchain: &Toolchain) -> Result<Shim> {
-    let identity = [SOURCE, &FLAGS.join(" "), library.build()];
+    let identity = [SOURCE, &flags_for(library).join(" "), library.build()];
     let get = || {
         cache.get_or_make(library.version(), &identity, |scratch| {
             toolchain.compile(library, scratch)

@@ -65,12 +65,48 @@ impl Model for TorchSession {
 /// A diagnostic from what torch said: the reason becomes the message, all of it a hint.
 pub(crate) fn raised(code: Code, what: &str, said: &str) -> Diagnostic {
     let said = said.trim();
+    if let Some(stopped) = Stopped::from_text(said) {
+        let message = format!("{what}: {}: {}", stopped.operator, stopped.reason);
+        return Diagnostic::error(code, message).at(stopped.place);
+    }
     let diagnostic = Diagnostic::error(code, format!("{what}: {}", reason_in(said)));
     if said.lines().count() > 1 {
         diagnostic.hint(format!("torch says: {}", shortened(said)))
     } else {
         diagnostic
     }
+}
+
+/// What the runner of exported programs says about the operator that it stopped at.
+struct Stopped<'t> {
+    operator: &'t str,
+    reason: &'t str,
+    /// The line that the operator was exported from.
+    place: Place,
+}
+
+impl<'t> Stopped<'t> {
+    /// Reads `Exception while executing node: %y = OPERATOR(...)`, arguments, the reason, a trace of
+    /// torch's own frames, and the line in Python.
+    fn from_text(said: &'t str) -> Option<Self> {
+        let rest = said.strip_prefix("Exception while executing node: ")?;
+        let mut lines = rest.lines().map(str::trim);
+        let call = lines.next()?;
+        let (_, call) = call.split_once(" = ").unwrap_or(("", call));
+        let operator = call.split('(').next().unwrap_or(call);
+        let is_reason =
+            |line: &&str| !line.is_empty() && !line.starts_with("arg") && *line != "with args:";
+        let reason = lines.find(is_reason).unwrap_or("no reason");
+        let place = lines.filter_map(place_in).next_back().unwrap_or_default();
+        Some(Self { operator, reason, place })
+    }
+}
+
+/// `File "policy.py", line 12, in forward`.
+fn place_in(line: &str) -> Option<Place> {
+    let (file, rest) = line.strip_prefix("File \"")?.split_once("\", line ")?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    Some(Place { line: Some(digits.parse().ok()?), ..Place::file(file) })
 }
 
 /// How torch begins when an operator does not exist for a device; what exists follows, in a hundred
@@ -122,6 +158,19 @@ mod tests {
             raised(codes::ENGINE_RUN_FAILED, "it failed", "").message,
             "it failed: no reason"
         );
+    }
+
+    #[test]
+    fn an_exported_program_names_the_operator_and_the_line() {
+        let said = "Exception while executing node: %d = torch.ops.aten.floor_divide.default(self=%x)\n\
+                    with args:\narg0 self: Tensor float[3, 4]cpu\narg1 other: Int 2\n\n\
+                    Expected Tensor but got Int\nException raised from ivalue.cpp:987\nframe #0: f\n\n\
+                    Original Python stacktrace:\nFile \"gait.py\", line 12, in forward\n  y = x // 2";
+        let diagnostic = raised(codes::ENGINE_RUN_FAILED, "it failed", said);
+        let reason = "it failed: torch.ops.aten.floor_divide.default: Expected Tensor but got Int";
+        assert_eq!(diagnostic.message, reason);
+        let place = (diagnostic.place.file.as_deref(), diagnostic.place.line);
+        assert_eq!(place, (Some("gait.py"), Some(12)));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use veracity_engine::{ModelBytes, Ports};
 use veracity_tensor::{DType, SharedTensor};
 
 /// What the shim must answer when asked for its version.
-pub(crate) const API_VERSION: u32 = 2;
+pub(crate) const API_VERSION: u32 = 3;
 
 /// Why a call of the shim did not succeed.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(crate) enum FailureKind {
     OutputMismatch(Option<usize>),
     /// The arguments or results of `forward` are not what was declared.
     SignatureMismatch,
+    /// This torch cannot run models of that format, whatever they are.
+    Unavailable,
 }
 
 /// How to load a model.
@@ -168,6 +170,7 @@ impl Shim {
             0 => return Ok(()),
             2 => FailureKind::OutputMismatch(output),
             3 => FailureKind::SignatureMismatch,
+            4 => FailureKind::Unavailable,
             _ => FailureKind::Raised,
         };
         // SAFETY: the shim returns a NUL-terminated text that lives until its next call in this

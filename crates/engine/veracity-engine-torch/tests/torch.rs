@@ -396,6 +396,13 @@ fn a_program_that_is_none_or_does_not_fit_is_refused() {
         refused(result, codes::ENGINE_LOAD_FAILED, "no program");
     }
     let on_gpu = SessionOptions { device: Device::Cuda(0), ..on_cpu() };
+    let part = program_of("part_of_a_table").unwrap();
+    let result = engine().load(&part, &ports(&[], &[]), &on_cpu());
+    refused(
+        result,
+        codes::ENGINE_LOAD_FAILED,
+        "a constant that begins in the middle of its memory",
+    );
     let result = engine().load(&program, &ports(&[], &[]), &on_gpu);
     refused(result, codes::DEVICE_UNAVAILABLE, "a program on a GPU");
     for (ports, code) in [

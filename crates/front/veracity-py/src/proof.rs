@@ -11,7 +11,9 @@ use veracity::report::{TextOptions, proof_text};
 use veracity::results::{
     self, Environment, Reference, SessionRecord, Tolerance, TolerancePolicy, Verdict,
 };
-use veracity::{Bundle, Diagnostic, EngineSearch, RunOptions, reports};
+use veracity::{
+    Bundle, Diagnostic, EngineChoice, EngineProvider, EngineSearch, Engines, RunOptions, reports,
+};
 
 use crate::bundle::{draft_from, tensors_from};
 use crate::errors::OrRaise;
@@ -171,17 +173,24 @@ impl ProofBuilder {
         let facts: Facts = from_json(facts_json).or_raise(py)?;
         let options = session_options(device, 1).or_raise(py)?;
         let search = EngineSearch { site_packages, ..EngineSearch::default() };
+        let elsewhere = Engines::new(EngineChoice::Auto, search.clone());
         let engines = PythonEngines::for_proving(search);
         let builder = std::mem::replace(&mut self.builder, Builder::new(self.policy.clone()));
         let policy = &self.policy;
         let prove = |bundle: &Bundle| -> veracity::Result<results::Proof> {
             let mut builder = builder;
-            let samples = samples_for_rollout(bundle)?;
+            let samples = samples_if_needed(bundle)?;
+            let mut sessions = facts.sessions;
+            let found =
+                proof::prove_elsewhere(bundle, &samples, &elsewhere, &sessions, &mut builder);
+            sessions.extend(found.sessions);
             let run_options = RunOptions::new().with_session(options.clone());
-            let rollout = proof::roll_out(bundle, &samples, &engines, &run_options, policy);
-            builder.rollout(rollout);
+            // Over time it is run as it will be run, where that can be done here.
+            let over_time: &dyn EngineProvider =
+                if found.is_complete { &elsewhere } else { &engines };
+            builder.rollout(proof::roll_out(bundle, &samples, over_time, &run_options, policy));
             builder.noticed(facts.findings);
-            let environment = proof::environment(facts.sessions, &options);
+            let environment = proof::environment(sessions, &options);
             let environment = Environment { threads: facts.threads, ..environment };
             let made = builder.finish(proof::subject(bundle), facts.reference, environment);
             Ok(results::Proof { pipeline: Some(proof::describe(bundle)), ..made })
@@ -250,12 +259,13 @@ pub(crate) fn check(
     let choice = engine_choice(engine).or_raise(py)?;
     let session = session_options("auto", threads).or_raise(py)?;
     let search = EngineSearch { site_packages, ..EngineSearch::default() };
+    let elsewhere = Engines::new(choice, search.clone());
     let engines = PythonEngines::for_running(choice, search);
     let check = || -> veracity::Result<results::Proof> {
         let bundle = Bundle::open(&path)?;
         let tolerance = given.choice(&bundle)?;
         let options = CheckOptions { tolerance, session, ..CheckOptions::default() };
-        proof::check(&bundle, &engines, &options)
+        proof::check_in_both(&bundle, &engines, &elsewhere, &options)
     };
     let made = py.detach(|| shown(check)).or_raise(py)?;
     Ok(Proof { proof: made, bundle: path })
@@ -281,10 +291,11 @@ pub(crate) fn fingerprint(value: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(format!("{found:?}"))
 }
 
-/// The recorded values, where a roll-out needs them: they may be many.
-fn samples_for_rollout(bundle: &Bundle) -> veracity::Result<Samples> {
+/// The recorded values, where a roll-out or a second engine needs them: they may be many.
+fn samples_if_needed(bundle: &Bundle) -> veracity::Result<Samples> {
     let spec = bundle.spec();
-    if spec.data_flow.is_empty() && spec.feedback_flow.is_empty() {
+    let flows = !spec.data_flow.is_empty() || !spec.feedback_flow.is_empty();
+    if !flows && !spec.nodes.iter().any(proof::is_pt2) {
         return Ok(Samples::default());
     }
     Samples::read(bundle)

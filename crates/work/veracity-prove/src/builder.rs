@@ -142,6 +142,18 @@ impl Builder {
         proof.verdict = proof.verdict.max(verdict);
     }
 
+    /// Whether everything that was compared of a node is right, and something was.
+    pub(crate) fn stands(&self, node: &str) -> bool {
+        let found = self.nodes.iter().find(|proof| proof.node == node);
+        found.is_some_and(|proof| {
+            let is_right = |port: &PortProof| {
+                !port.samples.is_empty()
+                    && port.samples.iter().all(|sample| sample.verdict == Verdict::Proved)
+            };
+            proof.reasons.is_empty() && proof.ports.iter().all(is_right)
+        })
+    }
+
     /// Says that the same inputs gave different values at an output. Beyond the tolerance nothing
     /// can be said about it.
     ///

@@ -10,6 +10,7 @@ use crate::builder::Builder;
 use crate::conduct::{Conduct, reorder_of};
 use crate::contract;
 use crate::describe::describe;
+use crate::elsewhere::prove_elsewhere;
 use crate::nodes::prove_nodes;
 use crate::rollout::roll_out;
 use crate::samples::Samples;
@@ -55,16 +56,42 @@ pub fn check(
     engines: &dyn EngineProvider,
     options: &CheckOptions,
 ) -> Result<Proof> {
+    check_with(bundle, engines, None, options)
+}
+
+/// The same inside of Python, where `engines` run pt2 models in another way than those that run them
+/// elsewhere: such nodes are proved in both.
+pub fn check_in_both(
+    bundle: &Bundle,
+    engines: &dyn EngineProvider,
+    elsewhere: &dyn EngineProvider,
+    options: &CheckOptions,
+) -> Result<Proof> {
+    check_with(bundle, engines, Some(elsewhere), options)
+}
+
+fn check_with(
+    bundle: &Bundle,
+    engines: &dyn EngineProvider,
+    elsewhere: Option<&dyn EngineProvider>,
+    options: &CheckOptions,
+) -> Result<Proof> {
     bundle.verify()?;
     let policy = policy(bundle, &options.tolerance)?;
     let samples = Samples::read(bundle)?;
     let mut builder = Builder::new(policy.clone());
     builder.noticed(samples.findings().iter().cloned());
-    let sessions = prove_nodes(bundle, &samples, engines, &options.session, &mut builder);
+    let mut sessions = prove_nodes(bundle, &samples, engines, &options.session, &mut builder);
+    let mut over_time = engines;
+    if let Some(elsewhere) = elsewhere {
+        let found = prove_elsewhere(bundle, &samples, elsewhere, &sessions, &mut builder);
+        sessions.extend(found.sessions);
+        over_time = if found.is_complete { elsewhere } else { engines };
+    }
     contract::check(bundle, &samples, &mut builder);
     let run_options =
         RunOptions::new().with_session(options.session.clone()).with_fusion(options.fusion);
-    builder.rollout(roll_out(bundle, &samples, engines, &run_options, &policy));
+    builder.rollout(roll_out(bundle, &samples, over_time, &run_options, &policy));
     let mut environment = environment(sessions, &options.session);
     if options.fusion != Fusion::Off {
         let runner = Runner::load(bundle, engines, &run_options)?;

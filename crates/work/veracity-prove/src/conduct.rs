@@ -36,17 +36,14 @@ impl Conduct {
     /// Refuses to be covered by a proof that was made in another way.
     pub fn covered_by(&self, proof: &Proof) -> Result<(), Box<Diagnostic>> {
         for session in &self.sessions {
-            let mut proved = proof.environment.sessions.iter();
-            let proved = proved.find(|one| one.node == session.node);
+            let of_node = |one: &&SessionRecord| one.node == session.node;
+            let proved: Vec<_> = proof.environment.sessions.iter().filter(of_node).collect();
             let is_pt2 = proof
                 .subject
                 .models
                 .iter()
                 .any(|model| model.node == session.node && model.backend == "pt2");
-            match proved {
-                Some(proved) => same_session(proved, session, is_pt2)?,
-                None => return Err(elsewhere(&format!("nothing is said of `{}`", session.node))),
-            }
+            covered(&proved, session, is_pt2)?;
         }
         let environment = &proof.environment;
         if let Some(group) = self.merged.iter().find(|group| !environment.merged.contains(group)) {
@@ -65,6 +62,22 @@ impl Conduct {
 pub(crate) fn reorder_of(options: &RunOptions) -> Option<String> {
     let map = &options.reorder;
     (!map.is_empty()).then(|| hash_bytes(map.to_yaml().as_bytes()).sha256.to_string())
+}
+
+/// A node may have been proved in more than one way; one of them has to be this one.
+fn covered(
+    proved: &[&SessionRecord],
+    now: &SessionRecord,
+    is_pt2: bool,
+) -> Result<(), Box<Diagnostic>> {
+    let mut refused = elsewhere(&format!("nothing is said of `{}`", now.node));
+    for one in proved {
+        match same_session(one, now, is_pt2) {
+            Ok(()) => return Ok(()),
+            Err(other) => refused = other,
+        }
+    }
+    Err(refused)
 }
 
 fn same_session(
@@ -158,6 +171,17 @@ mod tests {
         ] {
             let found = same_session(proved, &now, is_pt2);
             assert_eq!(found.is_ok(), covered, "{proved:?} {now:?} {is_pt2} {found:?}");
+        }
+    }
+
+    #[test]
+    fn one_of_the_ways_in_which_a_node_was_proved_is_enough() {
+        let python = record("torch (python)", "2.11.0", "cpu");
+        let runner = record("torch", "2.11.0", "cpu");
+        for (proved, is_covered) in
+            [(vec![], false), (vec![&python], false), (vec![&python, &runner], true)]
+        {
+            assert_eq!(covered(&proved, &runner, true).is_ok(), is_covered, "{proved:?}");
         }
     }
 }

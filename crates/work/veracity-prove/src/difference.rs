@@ -263,8 +263,14 @@ fn environment_facts(proof: &Proof) -> Facts {
     ]);
     for session in &environment.sessions {
         let engine = format!("{} {}", session.engine, session.engine_version);
-        facts.insert(format!("engine of {}", session.node), engine);
-        facts.insert(format!("device of {}", session.node), session.device.clone());
+        for (what, value) in [("engine", engine), ("device", session.device.clone())] {
+            // A node may have been run by more than one.
+            let entry = facts.entry(format!("{what} of {}", session.node)).or_default();
+            let known = entry.split(", ").any(|one| one == value);
+            if !known {
+                *entry = if entry.is_empty() { value } else { format!("{entry}, {value}") };
+            }
+        }
     }
     facts
 }

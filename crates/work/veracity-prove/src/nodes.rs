@@ -114,7 +114,7 @@ fn prove_node(
     control(node, &inputs_of(node, samples, kind, 0), &before, runner, builder)
 }
 
-fn inputs_of<'s>(
+pub(crate) fn inputs_of<'s>(
     node: &'s Node,
     samples: &'s Samples,
     kind: Kind,

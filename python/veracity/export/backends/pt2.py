@@ -16,6 +16,7 @@ import torch
 from torch import fx
 
 from veracity.export.backends.contract import Exported, Ports, exporter_refused, quiet
+from veracity.export.backends.pt2_runner import fit_for_runner, packed_constants
 from veracity.export.lowering import LOCATION
 
 
@@ -31,7 +32,9 @@ class Program:
         """Export the graph with fixed shapes and write it."""
         notes: list[str] = []
         with quiet(notes):
-            program = exported_program(module, ports, strict=bool(options.get("strict", False)))
+            with packed_constants(module):
+                program = exported_program(module, ports, strict=bool(options.get("strict", False)))
+            fit_for_runner(program, ports.node)
             try:
                 torch.export.save(program, path)
             except Exception as error:  # any: the serializer raises whatever it meets

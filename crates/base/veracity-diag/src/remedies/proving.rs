@@ -76,8 +76,9 @@ remedies! {
          middle and the bundle's initial values were not tried.",
         "Record from the first step on, with every node, or raise `max_cached_io` of `start()`.";
     RUNNER_UNPROVED
-        "The model was run by Python's torch while it was proved, and a robot runs it with torch's own \
-         runner, which is another program.",
+        "Without Python, torch's own runner runs a pt2 model, and it could not be tried on this machine: \
+         it needs a C++ compiler, torch's headers and a model on the CPU. What was compared ran in \
+         Python's torch.",
         "`veracity check BUNDLE --save` where it will run, or export with `onnx` or `jit`.";
     PROOF_ELSEWHERE
         "The proof was made with another engine, another major version of it, on another kind of \
@@ -121,6 +122,15 @@ remedies! {
         "Small faults were planted into copies of the program, and the samples of the node do not \
          show one in ten of them or more: parts of the program do nothing on the samples.",
         "The proof names the faults and their lines; record passes that use these parts.";
+    RUNNER_REFUSES
+        "Python's torch runs the model, and torch's own runner, which runs pt2 without Python, does not \
+         know an operator or an argument of it.",
+        "Export the node with `export_with=\"onnx\"` or `\"jit\"`, or write the line that is named in \
+         another way.";
+    RUNNER_DIFFERS
+        "Python's torch gives from the model what was recorded, and torch's own runner, which runs pt2 \
+         without Python, does not.",
+        "Export the node with `export_with=\"onnx\"` or `\"jit\"`.";
 
     REPRO_FOLDER_TAKEN
         "The folder holds something else than a repro, and would be overwritten.",

@@ -65,6 +65,29 @@ class SparseOutput(nn.Module):
         return x.to_sparse()
 
 
+class Sliced(nn.Module):
+    """Values that are parts of others, and do not fill their memory."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, 1:] * 2.0 + x[:, :-1].abs()
+
+
+class Strided(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, ::2] * 0.5 - x.t()[1].unsqueeze(1)
+
+
+class Expanded(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:1].expand(2, 3) * 3.0 + x[:, 1:2].expand(2, 3).clamp(-1.0, 1.0)
+
+
+class Unbound(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        first, second, third = x.unbind(1)
+        return torch.stack([third * 2.0, first - second])
+
+
 class Transposed(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.t()
@@ -258,6 +281,10 @@ def modules() -> dict[str, tuple]:
         "nested_output": (NestedOutput(), three),
         "list_output": (ListOutput(), three),
         "transposed": (Transposed(), two_by_three),
+        "sliced": (Sliced(), two_by_three),
+        "strided": (Strided(), two_by_three),
+        "expanded": (Expanded(), two_by_three),
+        "unbound": (Unbound(), two_by_three),
         "scalar": (Twice(), [(torch.tensor(1.5),), (torch.tensor(float("nan")),)]),
         "empty": (Twice(), [(torch.zeros(0, 3),)]),
         "weighted_once": (Weighted(), three),
@@ -319,7 +346,7 @@ def recorded(path: Path, calls: list[tuple]) -> list[dict]:
 PROGRAMS = [
     *(f"identity_{name_of(t)}" for t in DTYPES if t not in (torch.uint32, torch.uint64)),
     "mlp", "conv", "gru", "tuple_output", "nested_output", "list_output",
-    "transposed", "scalar", "empty", "weighted_once", "weighted_twice", "matmul",
+    "transposed", "sliced", "strided", "expanded", "unbound", "scalar", "empty", "weighted_once", "weighted_twice", "matmul",
 ]  # fmt: skip
 
 
@@ -329,6 +356,17 @@ def write_program(path: Path, module: nn.Module, arguments: tuple) -> None:
     # A file without inputs in it is what Veracity writes.
     program._example_inputs = None
     torch.export.save(program, path)
+
+
+class PartOfATable(nn.Module):
+    """A constant that begins in the middle of its memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("row", torch.arange(6.0).reshape(2, 3)[1])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.row
 
 
 def main(folder: Path) -> None:
@@ -342,6 +380,7 @@ def main(folder: Path) -> None:
         cases[name] = recorded(path, calls)
         if name in PROGRAMS:
             write_program(folder / f"{name}.pt2", module, calls[0])
+    write_program(folder / "part_of_a_table.pt2", PartOfATable(), (torch.ones(3),))
     (folder / "cases.json").write_text(json.dumps(cases))
 
 

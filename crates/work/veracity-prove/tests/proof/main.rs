@@ -4,6 +4,7 @@
 #[expect(dead_code, reason = "the bundles of the runtime's tests; not all of them are needed here")]
 #[path = "../../../veracity-runtime/tests/runtime/common.rs"]
 mod common;
+mod elsewhere;
 mod faults;
 mod forged;
 mod grouping;

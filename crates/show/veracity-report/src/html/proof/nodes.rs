@@ -52,19 +52,17 @@ pub(super) fn nodes(proof: &Proof) -> String {
 
 fn about(proof: &Proof, node: &NodeProof) -> Vec<(&'static str, String)> {
     let model = proof.subject.models.iter().find(|model| model.node == node.node);
-    let session = proof.environment.sessions.iter().find(|session| session.node == node.node);
+    let sessions = proof.environment.sessions.iter().filter(|session| session.node == node.node);
+    let sessions: Vec<String> = sessions
+        .map(|one| format!("{} {} ({})", one.engine, one.engine_version, one.device))
+        .collect();
     let text = |of: Option<&String>| of.cloned().unwrap_or_default();
     vec![
         ("source", text(proof.reference.sources.get(&node.node))),
         ("model", text(model.map(|model| &model.path))),
         ("format", text(model.map(|model| &model.backend))),
         ("SHA-256", text(model.map(|model| &model.sha256))),
-        (
-            "ran on",
-            session.map_or_else(String::new, |one| {
-                format!("{} {} ({})", one.engine, one.engine_version, one.device)
-            }),
-        ),
+        ("ran on", sessions.join("; ")),
         ("inputs", if proof.pipeline.is_none() { inputs_of(proof, node) } else { String::new() }),
         ("fresh inputs", node.fresh_note.clone().unwrap_or_default()),
         ("planted faults", node.adequacy.as_ref().map_or_else(String::new, planted_faults)),
