@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from veracity.errors import Diagnostic, error_from_diagnostics
-from veracity.tracing import carry, chance, decisions, findings, passes
+from veracity.tracing import carry, chance, decisions, findings, passes, replaying
 from veracity.tracing.node import Pass, TracedNode
 from veracity.tracing.nodes import Sample
 
@@ -42,7 +42,7 @@ class Closing:
         node.open_pass = None
         self._keep_versions(node, running)
         self._tell_faults(location)
-        self._judge_problems(node, closed, location)
+        self._judge_problems(node, running, closed, location)
         if not running.light:
             self._judge_glue(node, closed)
         if not node.finished:
@@ -51,7 +51,6 @@ class Closing:
             carry.first_pass(node, running)
         elif running.light:
             self._session.recorder.drop_slice(closed["slice"])
-            carry.light_pass(self._session, node)
             passes.check_unobserved(self._session, node, running)
         else:
             passes.compare(self._session, node, running, closed)
@@ -75,10 +74,10 @@ class Closing:
         backend_params: dict[str, Any],
     ) -> None:
         node.slice_number = node.first_slice = closed["slice"]
-        program = passes.slice_of(self._session, node)
+        program = replaying.slice_of(self._session, node)
         self._session.inputs.refuse_dropped(node, program)
-        node.constant_versions = passes.versions_of(program)
-        node.watched = passes.watched(program)
+        node.constant_versions = replaying.versions_of(program)
+        node.watched = replaying.watched(program)
         names = node.input_names()
         node.used = {names[number] for number, _, _, used in closed["inputs"] if used}
         self._session.escapes[node.name] = list(closed["escapes"])
@@ -152,7 +151,9 @@ class Closing:
             severity = "error" if code == "VER0920" else "warning"
             self._session.tell(Diagnostic(code, severity, message, place or location, ()))
 
-    def _judge_problems(self, node: TracedNode, closed: dict[str, Any], location: str) -> None:
+    def _judge_problems(
+        self, node: TracedNode, running: Pass, closed: dict[str, Any], location: str
+    ) -> None:
         names = list(self._session.nodes)
         fatal: list[Diagnostic] = []
         for what, place, other, ports in closed["problems"]:
@@ -160,6 +161,8 @@ class Closing:
             if what == "untraced":
                 by_number = {mark.number: name for name, mark in node.result_marks().items()}
                 port_names = [by_number.get(port, "?") for port in ports]
+                if port_names[0] in running.older:
+                    continue  # told in the end, if no value of the node arrives there
             else:
                 port_names = [labels[port] for port in ports]
             other_name = None if other is None else names[other]
@@ -194,9 +197,7 @@ class Closing:
             if glue is None or origin is not None:
                 continue
             if node.finished:
-                self._session.log.note(
-                    f"`{node.name}/{names[number]}` is computed between passes at {glue}"
-                )
+                self._session.tell(findings.comes_back(node.name, names[number], glue))
                 continue
             refused = self._session.options.glue == "error"
             self._session.tell(findings.loose_glue(node.name, names[number], glue, refused=refused))

@@ -245,9 +245,10 @@ def left_behind(node: str, location: str) -> Diagnostic:
     )
 
 
-def found_state(node: str, name: str, location: str) -> Diagnostic:
+def found_state(node: str, name: str, location: str, delay: int = 1) -> Diagnostic:
     """Return the note about a state that was found without being declared."""
-    message = f"`{node}` reads what its last pass left behind: `{name}` is a state, and fed back"
+    left = "its last pass left behind" if delay == 1 else f"the pass {delay} before left behind"
+    message = f"`{node}` reads what {left}: `{name}` is a state, and fed back"
     return Diagnostic("VER0929", "note", message, location, (), node)
 
 
@@ -275,7 +276,30 @@ _LOST = {
         "some of its places still hold their first value",
         "record more passes: as many as the history is long, and two more",
     ),
+    "irregular": ("not after the same number of passes each time", _DECLARE),
 }
+
+
+def begins_unseen(node: str, name: str, location: str) -> Diagnostic:
+    """Return the finding for a state of which nobody saw the first value, nor its effect."""
+    return _warning(
+        "VER0940",
+        node,
+        f"the state `{name}` of `{node}` begins with the value that the pass before read: the pass "
+        "that reads it was not recorded, and its outputs do not depend on it",
+        location,
+        "record an episode in which it matters, or declare it with `state_tensors`",
+    )
+
+
+def comes_back(node: str, port: str, location: str) -> Diagnostic:
+    """Return the note about an input that is computed from outputs of an earlier pass."""
+    message = (
+        f"`{node}/{port}` is computed here from outputs of an earlier pass, outside of every node: "
+        "it is an input of the bundle"
+    )
+    hints = ("compute it inside of the node, if the bundle is to hold it",)
+    return Diagnostic("VER0941", "note", message, location, hints, node)
 
 
 def changed_outside(node: str, location: str, what: str) -> Diagnostic:

@@ -96,7 +96,9 @@ class PythonStates:
 
     def _look(self, node: TracedNode, roots: list[tuple[str, str, Any]]) -> None:
         code = self._code[node.name]
-        found = dict(_values([*roots, *_globals(code)]))
+        roots = [*roots, *_globals(code)]
+        self._session.array_states.look(node, roots)
+        found = dict(_values(roots))
         first = self._first.get(node.name)
         if first is None:
             self._first[node.name] = found

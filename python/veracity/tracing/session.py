@@ -13,7 +13,8 @@ import torch
 from veracity._native import Recorder
 from veracity.errors import Diagnostic, refuse
 from veracity.export.log import ExportLog
-from veracity.tracing import arrays, chance, decisions, memory, operations, passes, trail
+from veracity.tracing import arrays, chance, decisions, memory, operations, replaying, trail
+from veracity.tracing.array_states import ArrayStates
 from veracity.tracing.calls import Calls
 from veracity.tracing.closing import Closing
 from veracity.tracing.inputs import Inputs
@@ -72,6 +73,7 @@ class Session:
         self.closing = Closing(self)
         self.calls = Calls(self)
         self.python_states = PythonStates(self)
+        self.array_states = ArrayStates(self)
         self.surroundings = Surroundings(self)
         self.log = ExportLog(options.folder, verbose=options.verbose)
 
@@ -197,7 +199,7 @@ class Session:
         whenever a constant of the node was written.
         """
         wanted = self._wants_comparison(node) or self._is_review(node.completed)
-        wanted = passes.constants_written(node) or wanted
+        wanted = replaying.constants_written(node) or wanted
         if self.recorder.has_open():
             return self.recording
         if self._wants_rest(node) and len(self._threads_seen) < 2:
