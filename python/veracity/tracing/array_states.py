@@ -53,7 +53,7 @@ class ArrayStates:
         found = dict(_reached(roots))
         if node.name not in self._first:
             self._first[node.name] = {
-                path: array.copy() for path, array in found.items() if _is_plain(array)
+                path: array.copy() for path, array in found.items() if _is_untraced(array)
             }
         self._now[node.name] = found
         if self._session.recording:
@@ -61,20 +61,20 @@ class ArrayStates:
                 if _is_plain(found[path]):
                     arrays.state_of(traced_target(found[path])).memory.derived = True
 
-    def first_value(self, node: TracedNode, view: int) -> torch.Tensor | None:
-        """Return what was in the place of some memory before the first pass."""
+    def find(self, node: TracedNode, view: int) -> torch.Tensor | None:
+        """Find the array that is a state; return what was in its place before the first pass."""
         for path, array in self._now.get(node.name, {}).items():
-            before = self._first[node.name].get(path)
-            if before is not None and self._view(array) == view:
+            if self._view(array) == view:
                 self._paths[node.name].add(path)
-                return torch.from_numpy(before.copy())
+                before = self._first[node.name].get(path)
+                return None if before is None else torch.as_tensor(before.copy())
         return None
 
     def _view(self, array: Any) -> int | None:
         """Return the memory that an array shows, as the recorder numbers it."""
         if arrays.is_traced(array):
             return self._session.recorder.view(arrays.state_of(array).tensor)
-        known = arrays.known_memory(array)
+        known = arrays.known_memory(array) if _is_plain(array) else None
         if known is None:
             return None
         return self._session.recorder.view(arrays.shown(array, known).tensor)
@@ -84,6 +84,10 @@ def _is_plain(array: Any) -> bool:
     return type(array) is numpy.ndarray
 
 
+def _is_untraced(array: Any) -> bool:
+    return _is_plain(array) or isinstance(array, numpy.generic)
+
+
 def _reached(roots: list[Root]) -> Iterator[tuple[str, Any]]:
     """Give the arrays that the code can reach, with the ways to them."""
     waiting = collections.deque((path, value, 0) for path, _, value in roots)
@@ -91,7 +95,7 @@ def _reached(roots: list[Root]) -> Iterator[tuple[str, Any]]:
     count = 0
     while waiting and count < MOST_ARRAYS:
         path, value, depth = waiting.popleft()
-        if _is_plain(value) or arrays.is_array(value):
+        if _is_untraced(value) or arrays.is_traced(value):
             if value.dtype in DTYPES and value.nbytes <= MOST_BYTES:
                 count += 1
                 yield path, value

@@ -122,6 +122,7 @@ def _promote(
     node.watched = replaying.watched(program)
     node.used |= {use.port for use in program.inputs}
     node.untraced.clear()
+    node.pending.clear()
     _fill_samples(session, node)
 
 
@@ -160,8 +161,9 @@ def _first_values(
         guessed = value is None and number not in node.held
         if guessed and values:
             value = values[-1][0]
-        elif value is None and number == 0:
-            value = session.array_states.first_value(node, found.latest_view)
+        elif number == 0:
+            in_array = session.array_states.find(node, found.latest_view)
+            value = in_array if value is None else value
         if value is None:
             return None
         values.append((value.detach().clone(), guessed))

@@ -35,6 +35,7 @@ def problem(what: str, location: str, node: str, other: str | None, ports: list[
             location,
             "give constants as `static_outputs`",
             "compute outputs from the values that `input_tensors` returned",
+            "a value of an earlier pass is found when it arrives: record more passes",
         )
     if what == "overlap":
         return _error(

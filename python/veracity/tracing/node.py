@@ -138,6 +138,7 @@ class TracedNode:
         unfilled: Lines that read a history of which some places still hold their first value.
         rested: Passes that were not recorded.
         unobserved: Passes that ran without being recorded and gave what the program gives.
+        pending: Findings about those lines, told if nothing more becomes of them.
         untraced: Outputs that no input reached on the first pass, with what is told if none does.
         dropped: Inputs of passes before the first that were not finished, by name.
     """
@@ -173,6 +174,7 @@ class TracedNode:
     rested: int = 0
     unfilled: list[str] = field(default_factory=list)
     last_unseen: Pass | None = None
+    pending: list[Diagnostic] = field(default_factory=list)
     untraced: dict[str, Diagnostic] = field(default_factory=dict)
     dropped: list[tuple[str, torch.Tensor]] = field(default_factory=list)
 

@@ -28,10 +28,11 @@ def compare(session: Session, node: TracedNode, running: Pass, closed: dict[str,
     try:
         carry.later_pass(session, node, running)
         if _agrees(session, node, running):
-            _tell_changes(session, node, later)
+            found = _changes(session, node, later)
         else:
             node.watched = []  # it is told
-            _explain(session, node, later, closed["escapes"])
+            found = _explained(session, node, later, closed["escapes"])
+        _tell(session, node, found)
     finally:
         session.recorder.drop_slice(later)
     node.compared += 1
@@ -82,16 +83,36 @@ def _agrees(session: Session, node: TracedNode, running: Pass) -> bool:
     return explained
 
 
-def _tell_changes(session: Session, node: TracedNode, later: int) -> None:
-    """Tell about differences that changed nothing this time: they need not stay without effect."""
-    assert node.first_slice is not None
+def _tell(session: Session, node: TracedNode, found: list[Diagnostic]) -> None:
+    """Tell what is not known yet: each pass that differs says it, and may know another name.
+
+    Where memory moves on from pass to pass it is said in the end, unless that turns out to be the
+    beginning of a state.
+    """
+    if node.unfilled:
+        node.pending += found
+        return
     known = {_about(one) for one in session.diagnostics}
+    for diagnostic in found:
+        if _about(diagnostic) not in known:
+            session.tell(diagnostic)
+
+
+def tell_pending(session: Session, node: TracedNode) -> None:
+    """Tell what waited for a state that was not found."""
+    pending, node.pending = node.pending, []
+    for diagnostic in pending:
+        session.tell(diagnostic)
+
+
+def _changes(session: Session, node: TracedNode, later: int) -> list[Diagnostic]:
+    """Return differences that changed nothing this time: they need not stay without effect."""
+    assert node.first_slice is not None
+    changes: list[Diagnostic] = []
     if not node.carried:
         # The program works on the memory itself: what was written there in the meantime agrees.
         lasting = {tensor.untyped_storage()._cdata for tensor, _ in node.watched}
-        for found in _changed_constants(session, node, later, only=lasting):
-            if _about(found) not in known:
-                session.tell(found)
+        changes += _changed_constants(session, node, later, only=lasting)
     for what, location, _, _ in session.recorder.differences(node.first_slice, later):
         if what == "constant":
             continue
@@ -99,9 +120,8 @@ def _tell_changes(session: Session, node: TracedNode, later: int) -> None:
             found = findings.changing_number(node.name, location)
         else:
             found = findings.other_way(node.name, location or node.location, node.completed + 1)
-        if _about(found) not in known:
-            session.tell(found)
-        return
+        return [*changes, found]
+    return changes
 
 
 def changed_constants(node: TracedNode, program: Slice) -> list[Diagnostic]:
@@ -116,10 +136,10 @@ def changed_constants(node: TracedNode, program: Slice) -> list[Diagnostic]:
     return [findings.changed_constant(node.name, location) for location in sorted(places)]
 
 
-def _explain(
+def _explained(
     session: Session, node: TracedNode, later: int, escapes: list[tuple[str, str, int]]
-) -> None:
-    known = {_about(one) for one in session.diagnostics}
+) -> list[Diagnostic]:
+    """Return why the program does not give what a pass gave."""
     found = _changed_constants(session, node, later)
     first = {(what, location): print_ for what, location, print_ in session.escapes[node.name]}
     changed = [
@@ -130,10 +150,7 @@ def _explain(
     found += [findings.frozen(node.name, what, place, changed=True) for what, place in changed]
     if not found:
         found = _changed_program(session, node, later)
-    for diagnostic in found:
-        # Each pass that differs says it, and may know another name.
-        if _about(diagnostic) not in known:
-            session.tell(diagnostic)
+    return found
 
 
 def _about(found: Diagnostic) -> tuple[str, str, str, str | None]:

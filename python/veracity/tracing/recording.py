@@ -22,6 +22,7 @@ def recording_of(session: Session) -> Recording:
     _refuse_untraced(session)
     for node in session.nodes.values():
         passes.check_last(session, node)
+        passes.tell_pending(session, node)
     graph = session.recorder.graph()
     names = list(session.nodes)
     order = [names[number] for number in graph["order"]]
