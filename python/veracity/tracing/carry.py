@@ -19,6 +19,7 @@ import torch
 
 from veracity.tracing import agreement, arrays, findings, names, replaying
 from veracity.tracing.node import DTYPE_NAMES, InputMark, OutputMark, Pass, TracedNode, port_of
+from veracity.tracing.nodes import Sample
 
 if TYPE_CHECKING:
     from veracity._native import CarriedState
@@ -55,8 +56,8 @@ def first_pass(node: TracedNode, running: Pass) -> None:
     node.held = {node.completed: running.execution}
 
 
-def later_pass(session: Session, node: TracedNode, running: Pass) -> None:
-    """Find the states of a pass that was recorded in full, and their values."""
+def later_pass(session: Session, node: TracedNode, running: Pass) -> bool:
+    """Find the states of a pass that was recorded in full; say whether their values are known."""
     if node.held:
         executions = [*node.held.values(), running.execution]
         found, doubts = session.recorder.carried(executions)
@@ -65,8 +66,14 @@ def later_pass(session: Session, node: TracedNode, running: Pass) -> None:
             if why != "not filled":  # later passes may show it
                 session.tell(findings.lost_state(node.name, why, location))
         _take(session, node, running, found)
-    _read(session, node, running)
+    known = _read(session, node, running)
     _hold(session, node, running.execution)
+    return known
+
+
+def is_waiting(node: TracedNode) -> bool:
+    """Say whether more passes are needed to see what becomes of memory that moves on."""
+    return bool(node.held and (node.unfilled or node.pending) and len(node.held) < MOST_HELD)
 
 
 def let_go(session: Session, node: TracedNode) -> None:
@@ -122,8 +129,8 @@ def _promote(
     node.watched = replaying.watched(program)
     node.used |= {use.port for use in program.inputs}
     node.untraced.clear()
-    node.pending.clear()
-    _fill_samples(session, node)
+    if _fill_samples(session, node):
+        node.pending.clear()
 
 
 def _ports(node: TracedNode, state: Carried) -> tuple[int, int]:
@@ -197,19 +204,34 @@ def _free(node: TracedNode, base: str) -> str:
     return name
 
 
-def _fill_samples(session: Session, node: TracedNode) -> None:
-    """Give the samples of earlier passes the states that nobody knew of yet."""
+def _fill_samples(session: Session, node: TracedNode) -> bool:
+    """Give the samples of earlier passes the states that nobody knew of yet.
+
+    True when the program gives what these passes gave.
+    """
     now = {state.name: state.initial for state in node.carried}
+    agree = len(node.samples) == node.completed
     for number, sample in enumerate(node.samples):
         sample.inputs.update({name: sample.inputs.get(name, now[name]) for name in now})
         results = replaying.replay(session, node, sample.inputs)
         if results is None:
+            agree = False
             break
+        agree = agree and _gives(node, sample, results)
         _doubt_guesses(session, node, number, sample.inputs, results)
         now = {name: results[name] for name in now}
         sample.outputs.update(now)
     for state in node.carried:
-        state.now = now[state.name]
+        state.now = now[state.name] if len(node.samples) == node.completed else None
+    return agree
+
+
+def _gives(node: TracedNode, sample: Sample, results: dict[str, torch.Tensor]) -> bool:
+    """Say whether the program gives what a pass gave."""
+    recorded = {name: sample.outputs[name] for name in results if name in node.outputs}
+    if all(agreement.same_value(results[name], want) for name, want in recorded.items()):
+        return True
+    return replaying.differ_by_rounding(node, sample.inputs, results, recorded)
 
 
 def _doubt_guesses(
@@ -238,8 +260,12 @@ def _another(value: torch.Tensor) -> torch.Tensor:
     return ~value if value.dtype == torch.bool else value + 1
 
 
-def _read(session: Session, node: TracedNode, running: Pass) -> None:
-    """Keep the states that a pass began with; tell when something else changed them."""
+def _read(session: Session, node: TracedNode, running: Pass) -> bool:
+    """Keep the states that a pass began with; tell when something else changed them.
+
+    False when values are under way that nobody followed: such a pass is compared with nothing.
+    """
+    known_values = all(state.now is not None or not state.waits for state in node.carried)
     for state in node.carried:
         value = None
         if state.waits == 0:
@@ -253,6 +279,7 @@ def _read(session: Session, node: TracedNode, running: Pass) -> None:
         if not known and not agreement.same_value(state.initial, value):
             what = f"the state `{state.name}`"
             session.tell(findings.changed_outside(node.name, state.found.location, what))
+    return known_values
 
 
 def advance(session: Session, node: TracedNode, running: Pass) -> dict[str, torch.Tensor] | None:

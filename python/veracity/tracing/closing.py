@@ -55,7 +55,7 @@ class Closing:
         else:
             passes.compare(self._session, node, running, closed)
             self._add_escapes(node, closed)
-        if node.completed >= self._session.options.max_cached_io:
+        if node.completed >= self._session.options.max_cached_io and not carry.is_waiting(node):
             carry.let_go(self._session, node)
         self._keep_sample(node, running)
         node.completed += 1
@@ -128,9 +128,10 @@ class Closing:
 
     def _keep_sample(self, node: TracedNode, running: Pass) -> None:
         number = node.number
-        if len(node.samples) < self._session.options.max_cached_io and self._is_whole(
-            node, running
-        ):
+        wanted = len(node.samples) < self._session.options.max_cached_io or (
+            node.is_small and carry.is_waiting(node)
+        )
+        if wanted and self._is_whole(node, running):
             node.samples.append(Sample(running.inputs, running.outputs, running.tick))
         # The next consumer of an unchanged output shares the sample.
         self._session.published = {

@@ -26,8 +26,8 @@ def compare(session: Session, node: TracedNode, running: Pass, closed: dict[str,
     node.last_unseen = None
     later = closed["slice"]
     try:
-        carry.later_pass(session, node, running)
-        if _agrees(session, node, running):
+        known = carry.later_pass(session, node, running)
+        if not known or _agrees(session, node, running):
             found = _changes(session, node, later)
         else:
             node.watched = []  # it is told
@@ -43,7 +43,7 @@ def check_unobserved(session: Session, node: TracedNode, running: Pass) -> None:
     node.last_unseen = None
     if not running.sampled or not carry.begin_light(node, running):
         return
-    if node.completed >= session.options.max_cached_io:
+    if node.completed >= session.options.max_cached_io and node.unobserved:
         node.last_unseen = running  # compared if none comes after it
         for state in node.carried:
             state.now = None
@@ -62,8 +62,11 @@ def _compare_unobserved(session: Session, node: TracedNode, running: Pass) -> No
     if _agrees(session, node, running):
         node.unobserved += node.replay is not None
     elif node.name not in findings.nodes_in_error(session.diagnostics):
-        number = node.completed + 1
-        session.tell(findings.recording_changes(node.name, node.location, number))
+        found = findings.recording_changes(node.name, node.location, node.completed + 1)
+        if node.held:  # the next passes may show a value that was under way for some time
+            node.pending.append(found)
+        else:
+            session.tell(found)
 
 
 def _agrees(session: Session, node: TracedNode, running: Pass) -> bool:
@@ -75,9 +78,7 @@ def _agrees(session: Session, node: TracedNode, running: Pass) -> bool:
     pairs = [(value, recorded[name]) for name, value in results.items() if name in recorded]
     if all(agreement.same_value(got, want) for got, want in pairs):
         return True
-    inputs = [running.inputs[name] for name in node.replay_inputs]
-    wanted = [recorded.get(name, value) for name, value in results.items()]
-    explained = agreement.rounding_explains(node.replay, inputs, list(results.values()), wanted)
+    explained = replaying.differ_by_rounding(node, running.inputs, results, recorded)
     if explained:
         session.log.detail(f"`{node.name}`: a later pass differs by what rounding can do")
     return explained
@@ -89,7 +90,7 @@ def _tell(session: Session, node: TracedNode, found: list[Diagnostic]) -> None:
     Where memory moves on from pass to pass it is said in the end, unless that turns out to be the
     beginning of a state.
     """
-    if node.unfilled:
+    if node.unfilled or node.pending:
         node.pending += found
         return
     known = {_about(one) for one in session.diagnostics}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity.errors import VeracityError
+from veracity.tracing import agreement
 from veracity.tracing.node import TracedNode
 from veracity.tracing.slice import Slice
 
@@ -89,3 +90,17 @@ def constants_written(node: TracedNode) -> bool:
             node.replay = None
             return True
     return False
+
+
+def differ_by_rounding(
+    node: TracedNode,
+    inputs: dict[str, torch.Tensor],
+    results: dict[str, torch.Tensor],
+    recorded: dict[str, torch.Tensor],
+) -> bool:
+    """Say whether what the program gives and what a pass gave differ by what rounding can do."""
+    if node.replay is None:
+        return False
+    given = [inputs[name] for name in node.replay_inputs]
+    wanted = [recorded.get(name, value) for name, value in results.items()]
+    return agreement.rounding_explains(node.replay, given, list(results.values()), wanted)

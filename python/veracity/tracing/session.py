@@ -13,7 +13,7 @@ import torch
 from veracity._native import Recorder
 from veracity.errors import Diagnostic, refuse
 from veracity.export.log import ExportLog
-from veracity.tracing import arrays, chance, decisions, memory, operations, replaying, trail
+from veracity.tracing import arrays, carry, chance, decisions, memory, operations, replaying, trail
 from veracity.tracing.array_states import ArrayStates
 from veracity.tracing.calls import Calls
 from veracity.tracing.closing import Closing
@@ -216,11 +216,12 @@ class Session:
     @staticmethod
     def _wants_rest(node: TracedNode) -> bool:
         """Say whether a pass must be left alone: recording may change what is computed."""
-        due = node.completed >= OBSERVED_FIRST and not node.unfilled
+        due = node.completed >= OBSERVED_FIRST and not carry.is_waiting(node)
         return due and node.rested < MOST_RESTS and not node.unobserved
 
     def _wants_comparison(self, node: TracedNode) -> bool:
-        return node.completed < max(MIN_COMPARED, self.options.max_cached_io)
+        few = node.completed < max(MIN_COMPARED, self.options.max_cached_io)
+        return few or carry.is_waiting(node)
 
     @staticmethod
     def _is_review(completed: int) -> bool:
