@@ -248,7 +248,7 @@ def left_behind(node: str, location: str) -> Diagnostic:
 
 def found_state(node: str, name: str, location: str, delay: int = 1) -> Diagnostic:
     """Return the note about a state that was found without being declared."""
-    left = "its last pass left behind" if delay == 1 else f"the pass {delay} before left behind"
+    left = "its last pass left behind" if delay == 1 else f"it left behind {delay} passes before"
     message = f"`{node}` reads what {left}: `{name}` is a state, and fed back"
     return Diagnostic("VER0929", "note", message, location, (), node)
 
@@ -265,7 +265,8 @@ _DECLARE = "declare it with `state_tensors` and `update_state`, or mark it with 
 _LOST = {
     "filled": (
         "its first pass filled it from an input: an export begins from a fixed value",
-        "begin from a constant, such as `torch.zeros(...)`, before the first pass",
+        "begin from a constant, such as `torch.zeros(...)`, or choose with a flag that is a tensor: "
+        "`torch.where(self.started, self.state, x)`",
     ),
     "once": ("the call that made it was not made on the next pass", _DECLARE),
     "outside": (

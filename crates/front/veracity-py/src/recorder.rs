@@ -425,6 +425,11 @@ impl Recorder {
         carrying::carried(&mut self.lock(py), &passes)
     }
 
+    /// Whether a tensor is of an earlier pass of a node, and this one did not read it.
+    fn is_waiting(&self, execution: u32, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.ask(tensor, |tape, view| tape.is_waiting(ExecutionId(execution), view))
+    }
+
     /// Whether a tensor is memory that is older than a pass, or starts from such memory.
     fn is_older(&self, execution: u32, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.ask(tensor, |tape, view| tape.is_older(ExecutionId(execution), view))

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use self::inference::Inference;
 use self::side::Side;
 use crate::execution::{Mark, OutputMark, Read, Time};
-use crate::ids::{ExecutionId, OpId, PortId, SiteId, StorageId, ViewId};
+use crate::ids::{EventId, ExecutionId, OpId, PortId, SiteId, StorageId, ViewId};
 use crate::memory::Birth;
 use crate::slice::Slice;
 use crate::slicer::{Liveness, slice};
@@ -167,6 +167,25 @@ impl Tape {
     pub fn content_at(&self, execution: ExecutionId, spot: Spot) -> Option<Content> {
         let held = self.held(execution)?;
         Side::new(self, execution, held.clone()).read(self, spot).map(|(read, _)| content(&read))
+    }
+
+    /// Whether a tensor is of an earlier held execution of the node, and this one, which is held as
+    /// well, does not read it.
+    pub fn is_waiting(&self, execution: ExecutionId, view: ViewId) -> bool {
+        let storage = self.memory.storage_of(view);
+        let Some(latest) = self.held(execution) else { return false };
+        let own = |event: &EventId, id: ExecutionId| {
+            self.log.get(*event).is_some_and(|event| event.concerns(id))
+        };
+        let record = self.memory.storage(storage);
+        let before = self.held_of(latest.node).filter(|(id, _)| *id < execution);
+        let left = before.into_iter().any(|(id, held)| {
+            held.marks.iter().any(|mark| mark.storage == storage)
+                || record.made_by.iter().any(|event| own(event, id))
+        });
+        let mut events = self.log.since(latest.first_event);
+        left && !events
+            .any(|(_, event)| event.concerns(execution) && event.reads_on(storage).next().is_some())
     }
 
     /// Whether a tensor is memory that is older than an open execution, or starts from such memory.

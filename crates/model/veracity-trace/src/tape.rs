@@ -359,6 +359,12 @@ impl Tape {
         self.held.iter().find(|(id, _)| *id == execution).map(|(_, execution)| execution)
     }
 
+    /// The held executions of a node.
+    pub(crate) fn held_of(&self, node: NodeId) -> impl Iterator<Item = (ExecutionId, &Execution)> {
+        let held = self.held.iter().filter(move |(_, execution)| execution.node == node);
+        held.map(|(id, execution)| (*id, execution))
+    }
+
     fn place(&self, execution: ExecutionId) -> usize {
         self.open.iter().position(|(id, _)| *id == execution).expect(OPEN)
     }
