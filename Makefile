@@ -7,6 +7,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MDBOOK_VERSION := 0.5.4
+# Processes that run the Python tests. Each loads torch: about 2 GB of memory.
+JOBS ?= 2
 # Maturin refuses to guess between two environments.
 unexport CONDA_PREFIX
 export VIRTUAL_ENV := $(abspath $(VENV))
@@ -36,7 +38,7 @@ demo: build ## Make an example pipeline, export it, prove it, run it
 # pages in a browser are: apt-get install chromium).
 test: build ## Run every test: Rust, Python, interop, documentation
 	cargo test --locked --workspace --exclude veracity-py --quiet
-	$(BIN)/python -m pytest -q python/tests
+	$(BIN)/python -m pytest -q --numprocesses $(JOBS) --dist loadfile python/tests
 
 attack: build ## Run every attack program; fails at one false proof, or alarms on clean code
 	PYTHONPATH=python/tests $(BIN)/python -m attacks

@@ -75,7 +75,7 @@ class Annotations:
             return _plain(tensors)
         statics = [] if static_outputs is None else entries_of(static_outputs)
         params = dict(backend_params or {})
-        session.outputs.tell_unknown_options(node_name, unknown)
+        session.outputs.tell_unknown_options("output_tensors", node_name, unknown)
         return session.outputs.output_tensors(
             node_name, entries_of(tensors), statics, export_with, params
         )
@@ -136,13 +136,18 @@ class Annotations:
         node_name: str | None = None,
         export_with: str | None = None,
         backend_params: Mapping[str, Any] | None = None,
+        **unknown: Any,
     ) -> Callable[[_Function], _Function]:
         """Make a function a node: its arguments are the inputs, what it returns the outputs.
+
+        A returned tuple is several outputs, named as in the `return` statement; a list or a dict
+        is one, and its parts are named after it (`action_0`, `action_1`).
 
         Args:
             node_name: The function's name by default.
             export_with: As for `output_tensors`.
             backend_params: As for `output_tensors`.
+            **unknown: Told once, and otherwise ignored.
         """
         if callable(node_name):
             hint = "write `@annotate.method()`"
@@ -157,6 +162,7 @@ class Annotations:
                 if session is None:
                     return function(*args, **kwargs)
                 params = dict(backend_params or {})
+                session.outputs.tell_unknown_options("annotate.method", name, unknown)
                 return session.calls.call_method(function, name, args, kwargs, export_with, params)
 
             return call  # type: ignore[return-value]

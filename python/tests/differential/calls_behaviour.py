@@ -52,6 +52,20 @@ def a_decorated_method_without_a_session_is_a_plain_call(api: Any, folder: Path)
     assert scale.__name__ == "scale"
 
 
+@behaviour("method")
+def options_that_a_method_does_not_have_are_ignored(api: Any, folder: Path) -> None:
+    @api.annotate.method(export_with="jit", environment_constants={"gravity": 9.81}, verbose=True)
+    def scale(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        return y
+
+    api.start("options", save_path=str(folder))
+    for _ in range(3):
+        scale(torch.ones(3))
+    api.stop()
+    assert api.compile_graph(visualize=False) == {"scale": True}
+
+
 @behaviour("results")
 def compile_gives_a_verdict_for_every_node(api: Any, folder: Path) -> None:
     api.start("verdicts", save_path=str(folder))

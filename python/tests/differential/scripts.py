@@ -13,6 +13,7 @@ from differential import (  # noqa: F401
     scripts_methods,
     scripts_nested,
     scripts_ports,
+    scripts_returns,
     scripts_semantics,
     scripts_wiring,
 )

@@ -63,15 +63,13 @@ class Calls:
     def mirror(self, source: Any, target: Any) -> Any:
         """Let `target` pass for `source`; see `veracity.annotate`."""
         with self._session.marking() as location:
-            pairs = list(
-                zip(
-                    flatten({"value": source}, location=location),
-                    flatten({"value": target}, location=location),
-                    strict=False,
-                )
-            )
-            for left, right in pairs:
-                self._mirror_leaf(left.value, right.value, location)
+            left = flatten({"value": source}, location=location)
+            right = flatten({"value": target}, location=location)
+            if [leaf.name for leaf in left] != [leaf.name for leaf in right]:
+                message = "the two values are built differently: other keys, or another length"
+                raise refuse("VER0902", message, location=location)
+            for one, other in zip(left, right, strict=True):
+                self._mirror_leaf(one.value, other.value, location)
         return target
 
     def _mirror_leaf(self, source: Any, target: Any, location: str) -> None:

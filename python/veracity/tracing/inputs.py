@@ -156,6 +156,7 @@ class Inputs:
         if name in running.marked or name in node.static_outputs:
             message = f"`{node.name}` has two inputs of the name {name!r}"
             raise refuse("VER0903", message, location=location)
+        self._refuse_nested(node, name, tensor, entry, location)
         port = port_of(name, tensor, entry.semantics, location)
         mark = self._known_input(node, port, location, state)
         marked = self._apart(running, tensor)
@@ -166,6 +167,34 @@ class Inputs:
             self._session.recorder.confirm_origin(running.execution, mark.number)
         self._sample_input(node, running, mark, marked, origin)
         return marked
+
+    def _refuse_nested(
+        self, node: TracedNode, name: str, tensor: torch.Tensor, entry: Entry, location: str
+    ) -> None:
+        """Refuse a node inside of another: what the outer one has not given out is no input.
+
+        Two nodes that are open at once may take the same tensor from outside. A function that is
+        called from inside of a node may not: the outer node would compute it, too.
+        """
+        around = [
+            other
+            for other in self._session.nodes.values()
+            if other is not node and other.open_pass is not None
+        ]
+        if not around or not self._session.recorder.is_traced(tensor):
+            return
+        given = [
+            value
+            for other in around
+            if other.open_pass
+            for value in other.open_pass.marked.values()
+        ]
+        if not entry.parameter and any(memory.overlap(tensor, value) for value in given):
+            return
+        outer = around[-1].name
+        message = f"{name!r} of `{node.name}` is a value of `{outer}`, which is not finished"
+        hint = f"finish `{outer}` first, or take the mark off `{node.name}`: `{outer}` computes it"
+        raise refuse("VER0906", message, location=location, hints=(hint,))
 
     def _known_input(self, node: TracedNode, port: Port, location: str, state: bool) -> InputMark:
         known = node.inputs.get(port.name)

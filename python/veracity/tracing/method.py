@@ -55,29 +55,33 @@ def call_with(
 
 
 def named_results(function: Callable[..., Any], result: Any, location: str) -> dict[str, Any]:
-    """Return what a function returned, by the names in its `return` statement."""
+    """Return what a function returned, by the names in its `return` statement.
+
+    A tuple is several results; anything else, a list too, is one: its parts are named after it
+    (`out_0`, `out_1`). So is a tuple whose parts the `return` statement does not show. These are
+    LEAPP's names, and names are what the robot's side is written against.
+    """
     name = getattr(function, "__name__", "the function")
     if result is None:
         raise refuse("VER0902", f"`{name}` returns nothing", location=location)
-    values = list(result) if type(result) in (tuple, list) else [result]
-    names = _return_names(function)
-    if names is None:
-        names = [None] * len(values)
+    values = list(result) if type(result) is tuple else [result]
+    names = _return_names(function) or [f"output{number + 1}" for number in range(len(values))]
+    if len(names) == 1 < len(values):
+        values = [result]
     if len(names) != len(values):
         message = f"`{name}` returns {len(values)} values where its source shows {len(names)}"
         raise refuse("VER0902", message, location=location)
     results: dict[str, Any] = {}
     for number, (label, value) in enumerate(zip(names, values, strict=True), start=1):
-        key = label if label is not None and label not in results else f"output{number}"
-        results[key] = value
+        results[label if label not in results else f"output{number}"] = value
     return results
 
 
 @functools.lru_cache(maxsize=256)
-def _return_names(function: Callable[..., Any]) -> list[str | None] | None:
-    """Return the names in the `return` statements of a function, if they agree."""
+def _return_names(function: Callable[..., Any]) -> list[str] | None:
+    """Return the names in the `return` statements of a function; `None` when there is no source."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
     except (OSError, TypeError, SyntaxError):
         return None
     definition = tree.body[0]
@@ -89,10 +93,12 @@ def _return_names(function: Callable[..., Any]) -> list[str | None] | None:
     if any(len(names) != len(found[0]) for names in found):
         name = getattr(function, "__name__", "the function")
         raise refuse("VER0902", f"`{name}` returns different numbers of values")
-    return [
-        labels[0] if all(label == labels[0] for label in labels) else None
-        for labels in map(list, zip(*found, strict=True))
-    ]
+    return [_best_name(labels) for labels in zip(*found, strict=True)]
+
+
+def _best_name(labels: tuple[str, ...]) -> str:
+    """Return the first of several names for a result that says more than `output`."""
+    return next((label for label in labels if not label.startswith("output")), labels[0])
 
 
 def _returns(definition: ast.AST) -> list[ast.Return]:
@@ -107,6 +113,9 @@ def _returns(definition: ast.AST) -> list[ast.Return]:
     return found
 
 
-def _names(value: ast.expr) -> list[str | None]:
-    parts = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
-    return [part.id if isinstance(part, ast.Name) else None for part in parts]
+def _names(value: ast.expr) -> list[str]:
+    parts = value.elts if isinstance(value, ast.Tuple) else [value]
+    return [
+        part.id if isinstance(part, ast.Name) else f"output{number}"
+        for number, part in enumerate(parts, start=1)
+    ]

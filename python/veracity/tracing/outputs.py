@@ -68,10 +68,10 @@ class Outputs:
         if export_with is not None:
             backends.find(export_with, location=location)
 
-    def tell_unknown_options(self, node_name: str, unknown: dict[str, Any]) -> None:
-        """Tell about arguments that mean nothing."""
+    def tell_unknown_options(self, call: str, node_name: str, unknown: dict[str, Any]) -> None:
+        """Tell about arguments that mean nothing; LEAPP takes them without a word."""
         for name in unknown:
-            message = f"`output_tensors({node_name!r})` has no argument {name!r}: it is ignored"
+            message = f"`{call}` of `{node_name}` has no argument {name!r}: it is ignored"
             self._session.tell(
                 Diagnostic("VER1002", "warning", message, self._session.recorder.here(), ())
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -131,7 +132,8 @@ class States:
         if name in node.demoted:
             return
         holder, _, attribute = path.rpartition(".")
-        owner = model.get_submodule(holder)
+        # Not `get_submodule`, which a scripted module does not have.
+        owner = functools.reduce(getattr, holder.split("."), model) if holder else model
         entry = Entry(name, tensor, None)
         marked = self._session.inputs.mark_input(
             node, running, name, tensor, entry, location, state=True
@@ -149,11 +151,11 @@ class States:
             current = getattr(buffer.owner, buffer.attribute)
             reassigned = current is not buffer.tensor
             written = self._session.recorder.write_count(buffer.tensor) != buffer.write_count
-            if isinstance(current, torch.Tensor) and (reassigned or written):
+            # Writes in place are not counted while nothing is recorded.
+            changed = reassigned or written or (running.light and buffer.name in node.states)
+            if isinstance(current, torch.Tensor) and changed:
                 self._mark_state_output(node, running, buffer.name, current)
-            elif running.light:
-                continue
-            else:
+            elif not running.light:
                 self._demote(node, running, buffer.name)
 
     def _demote(self, node: TracedNode, running: Pass, name: str) -> None:

@@ -269,7 +269,8 @@ impl Pipeline {
 /// What a caller gave for one step.
 struct Given<'py> {
     inputs: Vec<(String, Input<'py>)>,
-    /// The library that outputs go back to: torch as soon as one input is a tensor.
+    /// The library that outputs go back to: torch as soon as one input is a tensor, and where there
+    /// is none to go by.
     library: Library,
     /// The device that outputs go back to, when an input came from one.
     device: Option<Bound<'py, PyAny>>,
@@ -287,6 +288,9 @@ impl<'py> Given<'py> {
                 let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item.extract()?;
                 given.add(&key, &value)?;
             }
+        }
+        if given.inputs.is_empty() {
+            given.library = Library::Torch;
         }
         Ok(given)
     }

@@ -54,6 +54,15 @@ impl Tape {
         self.memory.add_storage(birth, self.clock)
     }
 
+    /// Tells that a storage was there before what is recorded from here on: a mark may have shown it
+    /// while calls were not seen.
+    pub fn was_there(&mut self, storage: StorageId) {
+        let storage = self.memory.storage_mut(storage);
+        if storage.birth == Birth::Unseen {
+            storage.birth = Birth::Before;
+        }
+    }
+
     /// The number of a view; the same for the same storage and geometry.
     pub fn view(&mut self, storage: StorageId, geometry: &Geometry) -> ViewId {
         self.memory.intern(storage, geometry)

@@ -102,8 +102,12 @@ impl Storages {
         let py = tensor.py();
         let storage = tensor.call_method0(pyo3::intern!(py, "untyped_storage"))?;
         let address: usize = storage.getattr(pyo3::intern!(py, "_cdata"))?.extract()?;
-        if !self.known.contains_key(&address) {
-            self.register(tape, &storage, address, birth)?;
+        match self.known.get(&address) {
+            None => {
+                self.register(tape, &storage, address, birth)?;
+            }
+            Some(known) if birth == Birth::Before => tape.was_there(known.id),
+            Some(_) => {}
         }
         Ok(())
     }
