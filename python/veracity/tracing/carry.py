@@ -66,6 +66,7 @@ def later_pass(session: Session, node: TracedNode, running: Pass) -> bool:
             if why != "not filled":  # later passes may show it
                 session.tell(findings.lost_state(node.name, why, location))
         _take(session, node, running, found)
+        node.unfilled += session.queues.unfilled(node, running.execution)
     known = _read(session, node, running)
     _hold(session, node, running.execution)
     return known

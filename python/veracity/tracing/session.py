@@ -24,6 +24,7 @@ from veracity.tracing.options import Options
 from veracity.tracing.outputs import Outputs
 from veracity.tracing.patches import PatchSet
 from veracity.tracing.python_state import PythonStates
+from veracity.tracing.queues import Queues
 from veracity.tracing.states import States
 from veracity.tracing.surroundings import Surroundings
 
@@ -74,6 +75,7 @@ class Session:
         self.calls = Calls(self)
         self.python_states = PythonStates(self)
         self.array_states = ArrayStates(self)
+        self.queues = Queues(self)
         self.surroundings = Surroundings(self)
         self.log = ExportLog(options.folder, verbose=options.verbose)
 
