@@ -295,13 +295,15 @@ def begins_unseen(node: str, name: str, location: str) -> Diagnostic:
 
 
 def comes_back(node: str, port: str, location: str) -> Diagnostic:
-    """Return the note about an input that is computed from outputs of an earlier pass."""
-    message = (
+    """Return the finding for an input that is computed from outputs of an earlier pass."""
+    return _warning(
+        "VER0941",
+        node,
         f"`{node}/{port}` is computed here from outputs of an earlier pass, outside of every node: "
-        "it is an input of the bundle"
+        "it is an input of the bundle, and whoever runs the bundle has to compute it",
+        location,
+        "compute it inside of the node, and the bundle feeds it back",
     )
-    hints = ("compute it inside of the node, if the bundle is to hold it",)
-    return Diagnostic("VER0941", "note", message, location, hints, node)
 
 
 def changed_outside(node: str, location: str, what: str) -> Diagnostic:

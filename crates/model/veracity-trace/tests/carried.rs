@@ -291,6 +291,43 @@ fn a_value_that_is_read_after_unlike_numbers_of_passes_is_a_doubt() {
 }
 
 #[test]
+fn buffers_that_are_other_memory_on_every_pass_are_followed_by_what_writes_them() {
+    let (mut buffer, mut front, mut back) = (None, None, None);
+    let mut cases: Vec<(&str, OwnedCode)> = vec![
+        (
+            "a new buffer each time",
+            Box::new(move |script, x| {
+                let before = old(&mut buffer, script);
+                let y = script.compute(&[x, before]);
+                let made = script.tensor(Birth::Seen);
+                script.tell(&[], &[], &[made], |_| ());
+                script.write(&[made, x]);
+                buffer = Some(made);
+                y
+            }),
+        ),
+        (
+            "two that change places",
+            Box::new(move |script, x| {
+                let (read, written) = (old(&mut front, script), old(&mut back, script));
+                let y = script.compute(&[x, read]);
+                script.copy(written, y);
+                (front, back) = (Some(written), Some(read));
+                y
+            }),
+        ),
+    ];
+    for (name, code) in &mut cases {
+        let (mut script, latest, found) = carried(code.as_mut());
+        assert_eq!((found.states.len(), found.doubts.len()), (1, 0), "{name}: {found:?}");
+        let state = found.states[0].clone();
+        let before = script.tape.geometry(state.latest.view).0;
+        assert_ne!(script.tape.geometry(state.next).0, before, "{name}: it becomes other memory");
+        script.tape.let_go(latest);
+    }
+}
+
+#[test]
 fn a_table_that_the_first_pass_computed_is_a_constant() {
     let (mut weight, mut table) = (None, None);
     let (_, _, found) = carried(&mut |script, x| {

@@ -515,3 +515,57 @@ def reader_of_anothers_state(backend: str):
         return {"a/y": ya, "b/y": yb}
 
     return step
+
+
+@hostile("A", rec={"x": fixed([0.0, 0.0])}, fresh={"x": normal(2)}, passes=5)
+class NewBufferEachPass:
+    """A buffer that is made anew and filled, and read on the next pass; at rest while recorded."""
+
+    def __init__(self) -> None:
+        self.buf = torch.zeros(2)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        y = x + self.buf.flip(0)
+        self.buf = torch.zeros(2)
+        self.buf[:] = 0.5 * y
+        return y
+
+
+@hostile("A", rec={"x": fixed([0.0, 0.0])}, fresh={"x": normal(2)}, passes=5)
+class SwappedAtRest:
+    """Two buffers that change places, at rest while recorded."""
+
+    def __init__(self) -> None:
+        self.front, self.back = torch.zeros(2), torch.zeros(2)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        torch.add(self.front * 0.5, x, out=self.back)
+        self.front, self.back = self.back, self.front
+        return self.front * 2
+
+
+@hostile("A", rec={"x": normal(2)}, passes=6)
+class LazyTable:
+    """A table that the first pass computes from a weight, and keeps."""
+
+    def __init__(self) -> None:
+        self.w, self.table = torch.rand(2), None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self.table is None:
+            self.table = torch.exp(self.w) * 2
+        return x * self.table
+
+
+@hostile("A", rec={"x": normal(2)}, passes=6)
+class LazyMask:
+    """A mask that the first pass makes and writes, and keeps."""
+
+    def __init__(self) -> None:
+        self.mask = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self.mask is None:
+            self.mask = torch.ones(2)
+            self.mask[1:] = 0.25
+        return x * self.mask

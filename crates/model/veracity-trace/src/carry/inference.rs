@@ -152,7 +152,7 @@ impl<'a> Inference<'a> {
         };
         let found = self.origin(maker, read.storage, read.view);
         let regular = match found {
-            Some(found) => delay == 1 || found == origin,
+            Some(found) => delay == 1 || found == origin || matches!(origin, Origin::Filled(..)),
             // The code may begin anew, with memory that nobody has to do with.
             None => delay == 1 && !self.is_left_by(&self.earlier[..index], read),
         };

@@ -15,6 +15,9 @@ pub(super) enum Origin {
     Made(CallKey, usize),
     /// It was written: it is the same memory all the time.
     Written,
+    /// It was written, through an argument of a call, and is other memory on every pass: a new
+    /// buffer, or one of two that change places.
+    Filled(CallKey, usize),
     /// It was an input, so far from the beginning of that.
     Given(PortId, u64),
     /// It is an output, or a copy that was made of it afterwards.
@@ -54,10 +57,17 @@ impl Inference<'_> {
         let node = self.latest.execution.node;
         let before = |piece: &Derived| piece.node == node && piece.since < opened_at;
         let derived = self.tape.memory.derived(leaf.view).any(before);
-        if derived { Provenance::Doubt(DoubtKind::MadeOutside) } else { Provenance::Fixed }
+        // What a pass left that was not recorded is derived from the node, too, and nobody knows how.
+        let recorded = self.earlier.iter().any(|side| side.number() + 1 == self.latest.number());
+        if derived && recorded {
+            Provenance::Doubt(DoubtKind::MadeOutside)
+        } else {
+            Provenance::Fixed
+        }
     }
 
     fn next(&self, leaf: &Leaf, side: &Side, origin: Origin, delay: u32) -> Provenance {
+        let origin = if origin == Origin::Written { self.filled(leaf, side) } else { origin };
         // Memory that is written holds its value until it is written again.
         let delay = if origin == Origin::Written { 1 } else { delay };
         match self.counterpart(leaf, origin) {
@@ -97,6 +107,24 @@ impl Inference<'_> {
         memory.storage(storage).written_by.iter().any(into)
     }
 
+    /// How an execution wrote memory that a later one reads.
+    fn filled(&self, leaf: &Leaf, side: &Side) -> Origin {
+        let spot = self.latest.spot(leaf.place);
+        let read = spot.and_then(|spot| side.read(self.tape, spot));
+        let older = self.tape.memory.storage(leaf.storage).born < side.execution.opened_at;
+        if read.map_or(older, |(read, _)| read.storage == leaf.storage) {
+            return Origin::Written;
+        }
+        let writes = self.tape.memory.storage(leaf.storage).written_by.iter();
+        let mut own = writes.filter(|event| side.owns(self.tape, **event));
+        let found = own.find_map(|id| {
+            let event = self.tape.log.get(*id)?;
+            let on = |index: &&usize| event.reads[**index].storage == leaf.storage;
+            Some(Origin::Filled(*side.keys.get(id)?, *event.writes.iter().find(on)?))
+        });
+        found.unwrap_or(Origin::Written)
+    }
+
     fn given(&self, side: &Side, storage: StorageId, view: ViewId) -> Option<Origin> {
         let memory = &self.tape.memory;
         let shows = |mark: &&Mark| mark.storage == storage && memory.contains(mark.view, view);
@@ -113,7 +141,7 @@ impl Inference<'_> {
 
     /// Whether the first execution made it, once, from what no input reaches: a table.
     pub(super) fn is_for_good(&self, side: &Side, origin: Origin) -> bool {
-        let Origin::Made(key, _) = origin else { return false };
+        let (Origin::Made(key, _) | Origin::Filled(key, _)) = origin else { return false };
         let event = side.calls.get(&key).and_then(|id| self.tape.log.get(*id));
         let again = self.earlier.iter().skip(1).chain([self.latest]);
         side.id == self.earlier[0].id
@@ -130,6 +158,10 @@ impl Inference<'_> {
             Origin::Made(key, output) => {
                 let event = self.latest.calls.get(&key).and_then(|id| self.tape.log.get(*id))?;
                 Some((memory.storage_of(*event.outputs.get(output)?), leaf.view, 0))
+            }
+            Origin::Filled(key, read) => {
+                let event = self.latest.calls.get(&key).and_then(|id| self.tape.log.get(*id))?;
+                Some((event.reads.get(read)?.storage, leaf.view, 0))
             }
             Origin::Written => Some((leaf.storage, leaf.view, 0)),
             Origin::Given(port, offset) => {
