@@ -265,7 +265,7 @@ _DECLARE = "declare it with `state_tensors` and `update_state`, or mark it with 
 _LOST = {
     "filled": (
         "its first pass filled it from an input: an export begins from a fixed value",
-        "begin from a constant, such as `torch.zeros(...)`, or choose with a flag that is a tensor: "
+        "begin from a constant, such as `torch.zeros(...)`, or choose with a tensor: "
         "`torch.where(self.started, self.state, x)`",
     ),
     "once": ("the call that made it was not made on the next pass", _DECLARE),

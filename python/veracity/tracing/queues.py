@@ -57,7 +57,9 @@ class Queues:
     def _has_waiting(
         self, execution: int, constant: torch.Tensor, entries: list[torch.Tensor]
     ) -> bool:
-        like = [one for one in entries if (one.shape, one.dtype) == (constant.shape, constant.dtype)]
+        like = [
+            one for one in entries if (one.shape, one.dtype) == (constant.shape, constant.dtype)
+        ]
         return any(self._session.recorder.is_waiting(execution, one) for one in like)
 
 

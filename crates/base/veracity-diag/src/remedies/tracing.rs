@@ -156,7 +156,8 @@ remedies! {
     GLUE_COMES_BACK
         "Code between two passes computes an input from outputs of the pass before. The bundle has \
          it as an input, and does not hold that code.",
-        "Nothing, if the robot or a simulator computes it. Else compute it inside of the node.";
+        "Compute it inside of the node: it becomes a state and is fed back. If a simulator computes it, \
+         or the robot does, accept the verdict *conditional*.";
 
     EXPORT_REFUSED
         "torch's exporter stopped; the message has its reason and, where known, the operation.",
