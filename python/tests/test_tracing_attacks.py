@@ -378,13 +378,16 @@ def test_state_in_a_part_of_memory_is_fed_back(make: Callable[[], Tick], tmp_pat
         torch.testing.assert_close(manager.run_policy({"n/x": x})["n/y"], tick(x))
 
 
+COMES_BACK = [("VER0941", "warning")]
+
+
 @pytest.mark.parametrize(
     ("key", "told"),
-    [((0, 3), ["VER0941"]), ((slice(None), 3), ["VER0941"]), (slice(None), [])],
+    [((0, 3), COMES_BACK), ((slice(None), 3), COMES_BACK), (slice(None), [])],
     ids=str,
 )
 def test_state_that_is_written_again_is_the_world_s(
-    key: int | slice | tuple[int | slice, ...], told: list[str], tmp_path: Path
+    key: int | slice | tuple[int | slice, ...], told: Found, tmp_path: Path
 ) -> None:
     """It is an input; what is left in it of an output is computed outside, and that is told."""
     held = torch.zeros(2, 8)
