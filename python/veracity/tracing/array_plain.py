@@ -55,9 +55,16 @@ def traced_name(value: Any) -> Any:
     if type(value) is not numpy.ndarray or not arrays.kept_memories or not arrays.active():
         return value
     known = known_memory(value)
-    if known is None or known.memory.written is None or not arrays.watch.follows(known.tensor):
+    if known is None or known.memory.written is None or not _is_followed(known):
         return value
     return wrap(value, shown(value, known))
+
+
+def _is_followed(known: State) -> bool:
+    """Whether an open node reaches the memory, or an earlier pass left something in it."""
+    if arrays.watch.follows(known.tensor):
+        return True
+    return known.memory.derived and arrays.watch.has_open()
 
 
 def traced_names(values: Any) -> Any:

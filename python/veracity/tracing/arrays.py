@@ -638,6 +638,12 @@ def constant_of(array: Any) -> torch.Tensor:
     return constant
 
 
+def known_constant(array: Any) -> torch.Tensor | None:
+    """Return the constant that stands for an untraced array, if it took part in an operation."""
+    known = _constants.get(id(array))
+    return known[1] if known is not None and known[0]() is array else None
+
+
 # Held from before a session puts its own in their places.
 _new_alias = torch.from_numpy
 _new_tensor = torch.tensor

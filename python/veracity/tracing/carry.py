@@ -17,12 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from veracity.tracing import agreement, findings, names, passes
+from veracity.tracing import agreement, arrays, findings, names, replaying
 from veracity.tracing.node import DTYPE_NAMES, InputMark, OutputMark, Pass, TracedNode, port_of
+from veracity.tracing.nodes import Sample
 
 if TYPE_CHECKING:
     from veracity._native import CarriedState
     from veracity.tracing.session import Session
+
+#: Passes that are held on the tape: no delay that is longer is found.
+MOST_HELD = 66
 
 
 @dataclass
@@ -33,101 +37,153 @@ class Carried:
         name: Of its input and its output.
         found: What the tape knows of it.
         initial: Its value when the first pass began.
+        waits: Passes until it is read: a value that is read three passes after it was made is
+            three states, each of which becomes the next.
+        guessed: Whether the pass that read the initial value was not recorded.
         now: Its value for the next pass, as the program has it; `None` when that is not known.
     """
 
     name: str
     found: CarriedState
     initial: torch.Tensor
+    waits: int = 0
+    guessed: bool = False
     now: torch.Tensor | None = None
 
 
 def first_pass(node: TracedNode, running: Pass) -> None:
     """Hold the first pass: the others are compared with it."""
-    node.first_held = node.last_held = running.execution
+    node.held = {node.completed: running.execution}
 
 
-def later_pass(session: Session, node: TracedNode, running: Pass) -> None:
-    """Find the states of a pass that was recorded in full, and their values."""
-    if node.first_held is not None and node.last_held is not None:
-        found, doubts = session.recorder.carried(node.first_held, node.last_held, running.execution)
+def later_pass(session: Session, node: TracedNode, running: Pass) -> bool:
+    """Find the states of a pass that was recorded in full; say whether their values are known."""
+    if node.held:
+        executions = [*node.held.values(), running.execution]
+        found, doubts = session.recorder.carried(executions)
         node.unfilled = [location for why, location in doubts if why == "not filled"]
         for why, location in doubts:
             if why != "not filled":  # later passes may show it
                 session.tell(findings.lost_state(node.name, why, location))
         _take(session, node, running, found)
-    _read(session, node, running)
+        node.unfilled += session.queues.unfilled(node, running.execution)
+    known = _read(session, node, running)
     _hold(session, node, running.execution)
+    return known
 
 
-def light_pass(session: Session, node: TracedNode) -> None:
-    """A pass that was not recorded comes between: the next one cannot be compared with the last."""
-    if node.last_held is not None and node.last_held != node.first_held:
-        session.recorder.let_go(node.last_held)
-    node.last_held = None
+def is_waiting(node: TracedNode) -> bool:
+    """Say whether more passes are needed to see what becomes of memory that moves on."""
+    return bool(node.held and (node.unfilled or node.pending) and len(node.held) < MOST_HELD)
 
 
 def let_go(session: Session, node: TracedNode) -> None:
     """Forget the passes of a node that were held."""
-    for held in {node.first_held, node.last_held}:
-        if held is not None:
-            session.recorder.let_go(held)
-    node.first_held = node.last_held = None
+    for held in node.held.values():
+        session.recorder.let_go(held)
+    node.held = {}
 
 
 def _hold(session: Session, node: TracedNode, execution: int) -> None:
-    if node.first_held is None:  # nothing more is looked for
+    if not node.held:  # nothing more is looked for
         session.recorder.let_go(execution)
         return
-    if node.last_held not in (None, node.first_held):
-        session.recorder.let_go(node.last_held)
-    node.last_held = execution
+    node.held[node.completed] = execution
+    if len(node.held) > MOST_HELD:
+        second = sorted(node.held)[1]
+        session.recorder.let_go(node.held.pop(second))
 
 
 def _take(session: Session, node: TracedNode, running: Pass, found: list[CarriedState]) -> None:
     """Make states of what was found, unless all of it is known."""
-    known = {state.found.spot: state for state in node.carried}
-    by_spot = {one.spot: one for one in found if _fits(one, session)}
-    if not by_spot.keys() - known.keys() or known.keys() - by_spot.keys():
+    known: dict[str, list[Carried]] = {}
+    for state in node.carried:
+        known.setdefault(state.found.spot, []).append(state)
+    by_spot = {one.spot: one for one in found}
+    fresh = by_spot.keys() - known.keys()
+    if not fresh:
         return
-    states = [known.get(spot) or _new(session, node, one) for spot, one in by_spot.items()]
-    for state in states:
-        state.found = by_spot[state.found.spot]
-    wanted = [
-        (state.found, node.inputs[state.name].number, node.states[state.name].number)
-        for state in states
-    ]
+    if known.keys() - by_spot.keys():  # what a pass made that was not recorded is not known
+        node.unfilled += [by_spot[spot].location for spot in fresh]
+        return
+    chains = [known.get(spot) or _new(session, node, one) for spot, one in by_spot.items()]
+    chains = [chain for chain in chains if chain]
+    for chain in chains:
+        for state in chain:
+            state.found = by_spot[state.found.spot]
+    if chains:
+        _promote(session, node, running, chains)
+
+
+def _promote(
+    session: Session, node: TracedNode, running: Pass, chains: list[list[Carried]]
+) -> None:
+    """Make the program of a pass that of the node, with states as inputs and outputs."""
+    wanted = [(chain[0].found, [_ports(node, state) for state in chain]) for chain in chains]
     number = session.recorder.program_with(running.execution, wanted)
     if node.slice_number is not None and node.slice_number != node.first_slice:
         session.recorder.drop_slice(node.slice_number)
+    states = [state for chain in chains for state in chain]
     node.carried, node.slice_number, node.replay = states, number, None
-    program = passes.slice_of(session, node)
-    node.constant_versions = passes.versions_of(program)
-    node.watched = passes.watched(program)
+    program = replaying.slice_of(session, node)
+    node.constant_versions = replaying.versions_of(program)
+    node.watched = replaying.watched(program)
     node.used |= {use.port for use in program.inputs}
-    _fill_samples(session, node)
+    node.untraced.clear()
+    if _fill_samples(session, node):
+        node.pending.clear()
 
 
-def _fits(one: CarriedState, session: Session) -> bool:
-    """Say whether a bundle can hold the value."""
-    return session.recorder.first_value(one).dtype in DTYPE_NAMES
+def _ports(node: TracedNode, state: Carried) -> tuple[int, int]:
+    return node.inputs[state.name].number, node.states[state.name].number
 
 
-def _new(session: Session, node: TracedNode, found: CarriedState) -> Carried:
-    initial = session.recorder.first_value(found).detach().clone()
-    name = _name(session, node, found)
-    port = port_of(name, initial, None, found.location)
-    mark = InputMark(port, len(node.inputs), found.location, state=True, early=[initial])
-    node.inputs[name] = mark
-    node.states[name] = OutputMark(port, session.states.output_number(node))
-    session.tell(findings.found_state(node.name, name, found.location))
-    return Carried(name, found, initial)
+def _new(session: Session, node: TracedNode, found: CarriedState) -> list[Carried]:
+    """Return the states that a value goes through; none where their first values are not known."""
+    values = _first_values(session, node, found)
+    if values is None:
+        session.tell(findings.lost_state(node.name, "once", found.location))
+        return []
+    if any(value.dtype not in DTYPE_NAMES for value, _ in values):  # no bundle can hold it
+        return []
+    called = _called(session, found)
+    states = []
+    for waits, (initial, guessed) in enumerate(values):
+        name = _free(node, called if waits == 0 else f"{called}_in_{waits}")
+        port = port_of(name, initial, None, found.location)
+        mark = InputMark(port, len(node.inputs), found.location, state=True, early=[initial])
+        node.inputs[name] = mark
+        node.states[name] = OutputMark(port, session.states.output_number(node))
+        states.append(Carried(name, found, initial, waits, guessed))
+    session.tell(findings.found_state(node.name, states[0].name, found.location, found.delay))
+    return states
 
 
-def _name(session: Session, node: TracedNode, found: CarriedState) -> str:
-    """Return what the code calls the memory, as the name of a port that is not taken."""
+def _first_values(
+    session: Session, node: TracedNode, found: CarriedState
+) -> list[tuple[torch.Tensor, bool]] | None:
+    """Return what the first passes read in the place of a state, and whether that is a guess."""
+    values: list[tuple[torch.Tensor, bool]] = []
+    for number in range(found.delay):
+        value = session.recorder.first_value(found, number)
+        guessed = value is None and number not in node.held
+        if guessed and values:
+            value = values[-1][0]
+        elif number == 0:
+            in_array = session.array_states.find(node, found.latest_view)
+            value = in_array if value is None else value
+        if value is None:
+            return None
+        values.append((value.detach().clone(), guessed))
+    return values
+
+
+def _called(session: Session, found: CarriedState) -> str:
+    """Return what the code calls the memory of a state."""
 
     def is_it(value: Any) -> bool:
+        if arrays.is_traced(value):
+            value = arrays.state_of(value).tensor
         return (
             issubclass(type(value), torch.Tensor)
             and value.layout == torch.strided
@@ -136,7 +192,11 @@ def _name(session: Session, node: TracedNode, found: CarriedState) -> str:
 
     called = names.find(is_it) or ""
     last = called.rpartition(".")[2] if "." in called else called
-    base = re.sub(r"\W+", "_", last).strip("_") or "state"
+    return re.sub(r"\W+", "_", last).strip("_") or "state"
+
+
+def _free(node: TracedNode, base: str) -> str:
+    """Return the name of a port that is not taken."""
     taken = node.inputs.keys() | node.result_marks().keys() | node.static_outputs.keys()
     name, number = base, 1
     while name in taken:
@@ -145,24 +205,72 @@ def _name(session: Session, node: TracedNode, found: CarriedState) -> str:
     return name
 
 
-def _fill_samples(session: Session, node: TracedNode) -> None:
-    """Give the samples of earlier passes the states that nobody knew of yet."""
+def _fill_samples(session: Session, node: TracedNode) -> bool:
+    """Give the samples of earlier passes the states that nobody knew of yet.
+
+    True when the program gives what these passes gave.
+    """
     now = {state.name: state.initial for state in node.carried}
-    for sample in node.samples:
+    agree = len(node.samples) == node.completed
+    for number, sample in enumerate(node.samples):
         sample.inputs.update({name: sample.inputs.get(name, now[name]) for name in now})
-        results = passes.replay(session, node, sample.inputs)
+        results = replaying.replay(session, node, sample.inputs)
         if results is None:
+            agree = False
             break
+        agree = agree and _gives(node, sample, results)
+        _doubt_guesses(session, node, number, sample.inputs, results)
         now = {name: results[name] for name in now}
         sample.outputs.update(now)
     for state in node.carried:
-        state.now = now[state.name]
+        state.now = now[state.name] if len(node.samples) == node.completed else None
+    return agree
 
 
-def _read(session: Session, node: TracedNode, running: Pass) -> None:
-    """Keep the states that a pass began with; tell when something else changed them."""
+def _gives(node: TracedNode, sample: Sample, results: dict[str, torch.Tensor]) -> bool:
+    """Say whether the program gives what a pass gave."""
+    recorded = {name: sample.outputs[name] for name in results if name in node.outputs}
+    if all(agreement.same_value(results[name], want) for name, want in recorded.items()):
+        return True
+    return replaying.differ_by_rounding(node, sample.inputs, results, recorded)
+
+
+def _doubt_guesses(
+    session: Session,
+    node: TracedNode,
+    number: int,
+    inputs: dict[str, torch.Tensor],
+    results: dict[str, torch.Tensor],
+) -> None:
+    """Tell about first values that nobody saw, where the pass that read them does not show them.
+
+    Those that show are compared: the pass gave its outputs without being recorded.
+    """
     for state in node.carried:
-        value = session.recorder.value_at(running.execution, state.found)
+        if not state.guessed or state.waits != number:
+            continue
+        read = next(one for one in node.carried if one.found is state.found and one.waits == 0)
+        other = {**inputs, read.name: _another(inputs[read.name])}
+        changed = replaying.replay(session, node, other)
+        names_ = node.outputs.keys() & results.keys()
+        if changed is None or all(torch.equal(changed[one], results[one]) for one in names_):
+            session.tell(findings.begins_unseen(node.name, state.name, state.found.location))
+
+
+def _another(value: torch.Tensor) -> torch.Tensor:
+    return ~value if value.dtype == torch.bool else value + 1
+
+
+def _read(session: Session, node: TracedNode, running: Pass) -> bool:
+    """Keep the states that a pass began with; tell when something else changed them.
+
+    False when values are under way that nobody followed: such a pass is compared with nothing.
+    """
+    known_values = all(state.now is not None or not state.waits for state in node.carried)
+    for state in node.carried:
+        value = None
+        if state.waits == 0:
+            value = session.recorder.value_at(running.execution, state.found)
         if value is None:
             value = state.now if state.now is not None else state.initial
         value = value.detach().clone()
@@ -172,11 +280,12 @@ def _read(session: Session, node: TracedNode, running: Pass) -> None:
         if not known and not agreement.same_value(state.initial, value):
             what = f"the state `{state.name}`"
             session.tell(findings.changed_outside(node.name, state.found.location, what))
+    return known_values
 
 
 def advance(session: Session, node: TracedNode, running: Pass) -> dict[str, torch.Tensor] | None:
     """Run the program on a pass; keep what its states become. `None` when it does not run."""
-    results = passes.replay(session, node, running.inputs)
+    results = replaying.replay(session, node, running.inputs)
     for state in node.carried:
         state.now = None if results is None else results[state.name]
         if results is not None:

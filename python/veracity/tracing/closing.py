@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from veracity.errors import Diagnostic, error_from_diagnostics
-from veracity.tracing import carry, chance, decisions, findings, passes
+from veracity.tracing import carry, chance, decisions, findings, passes, replaying
 from veracity.tracing.node import Pass, TracedNode
 from veracity.tracing.nodes import Sample
 
@@ -42,7 +42,7 @@ class Closing:
         node.open_pass = None
         self._keep_versions(node, running)
         self._tell_faults(location)
-        self._judge_problems(node, closed, location)
+        self._judge_problems(node, running, closed, location)
         if not running.light:
             self._judge_glue(node, closed)
         if not node.finished:
@@ -51,12 +51,11 @@ class Closing:
             carry.first_pass(node, running)
         elif running.light:
             self._session.recorder.drop_slice(closed["slice"])
-            carry.light_pass(self._session, node)
             passes.check_unobserved(self._session, node, running)
         else:
             passes.compare(self._session, node, running, closed)
             self._add_escapes(node, closed)
-        if node.completed >= self._session.options.max_cached_io:
+        if node.completed >= self._session.options.max_cached_io and not carry.is_waiting(node):
             carry.let_go(self._session, node)
         self._keep_sample(node, running)
         node.completed += 1
@@ -75,10 +74,10 @@ class Closing:
         backend_params: dict[str, Any],
     ) -> None:
         node.slice_number = node.first_slice = closed["slice"]
-        program = passes.slice_of(self._session, node)
+        program = replaying.slice_of(self._session, node)
         self._session.inputs.refuse_dropped(node, program)
-        node.constant_versions = passes.versions_of(program)
-        node.watched = passes.watched(program)
+        node.constant_versions = replaying.versions_of(program)
+        node.watched = replaying.watched(program)
         names = node.input_names()
         node.used = {names[number] for number, _, _, used in closed["inputs"] if used}
         self._session.escapes[node.name] = list(closed["escapes"])
@@ -129,9 +128,10 @@ class Closing:
 
     def _keep_sample(self, node: TracedNode, running: Pass) -> None:
         number = node.number
-        if len(node.samples) < self._session.options.max_cached_io and self._is_whole(
-            node, running
-        ):
+        wanted = len(node.samples) < self._session.options.max_cached_io or (
+            node.is_small and carry.is_waiting(node)
+        )
+        if wanted and self._is_whole(node, running):
             node.samples.append(Sample(running.inputs, running.outputs, running.tick))
         # The next consumer of an unchanged output shares the sample.
         self._session.published = {
@@ -152,7 +152,9 @@ class Closing:
             severity = "error" if code == "VER0920" else "warning"
             self._session.tell(Diagnostic(code, severity, message, place or location, ()))
 
-    def _judge_problems(self, node: TracedNode, closed: dict[str, Any], location: str) -> None:
+    def _judge_problems(
+        self, node: TracedNode, running: Pass, closed: dict[str, Any], location: str
+    ) -> None:
         names = list(self._session.nodes)
         fatal: list[Diagnostic] = []
         for what, place, other, ports in closed["problems"]:
@@ -160,6 +162,8 @@ class Closing:
             if what == "untraced":
                 by_number = {mark.number: name for name, mark in node.result_marks().items()}
                 port_names = [by_number.get(port, "?") for port in ports]
+                if port_names[0] in running.older:
+                    continue  # told in the end, if no value of the node arrives there
             else:
                 port_names = [labels[port] for port in ports]
             other_name = None if other is None else names[other]
@@ -194,9 +198,7 @@ class Closing:
             if glue is None or origin is not None:
                 continue
             if node.finished:
-                self._session.log.note(
-                    f"`{node.name}/{names[number]}` is computed between passes at {glue}"
-                )
+                self._session.tell(findings.comes_back(node.name, names[number], glue))
                 continue
             refused = self._session.options.glue == "error"
             self._session.tell(findings.loose_glue(node.name, names[number], glue, refused=refused))

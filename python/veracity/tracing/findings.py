@@ -35,6 +35,7 @@ def problem(what: str, location: str, node: str, other: str | None, ports: list[
             location,
             "give constants as `static_outputs`",
             "compute outputs from the values that `input_tensors` returned",
+            "a value of an earlier pass is found when it arrives: record more passes",
         )
     if what == "overlap":
         return _error(
@@ -245,9 +246,10 @@ def left_behind(node: str, location: str) -> Diagnostic:
     )
 
 
-def found_state(node: str, name: str, location: str) -> Diagnostic:
+def found_state(node: str, name: str, location: str, delay: int = 1) -> Diagnostic:
     """Return the note about a state that was found without being declared."""
-    message = f"`{node}` reads what its last pass left behind: `{name}` is a state, and fed back"
+    left = "its last pass left behind" if delay == 1 else f"it left behind {delay} passes before"
+    message = f"`{node}` reads what {left}: `{name}` is a state, and fed back"
     return Diagnostic("VER0929", "note", message, location, (), node)
 
 
@@ -263,7 +265,8 @@ _DECLARE = "declare it with `state_tensors` and `update_state`, or mark it with 
 _LOST = {
     "filled": (
         "its first pass filled it from an input: an export begins from a fixed value",
-        "begin from a constant, such as `torch.zeros(...)`, before the first pass",
+        "begin from a constant, such as `torch.zeros(...)`, or choose with a tensor: "
+        "`torch.where(self.started, self.state, x)`",
     ),
     "once": ("the call that made it was not made on the next pass", _DECLARE),
     "outside": (
@@ -275,7 +278,32 @@ _LOST = {
         "some of its places still hold their first value",
         "record more passes: as many as the history is long, and two more",
     ),
+    "irregular": ("not after the same number of passes each time", _DECLARE),
 }
+
+
+def begins_unseen(node: str, name: str, location: str) -> Diagnostic:
+    """Return the finding for a state of which nobody saw the first value, nor its effect."""
+    return _warning(
+        "VER0940",
+        node,
+        f"the state `{name}` of `{node}` begins with the value that the pass before read: the pass "
+        "that reads it was not recorded, and its outputs do not depend on it",
+        location,
+        "record an episode in which it matters, or declare it with `state_tensors`",
+    )
+
+
+def comes_back(node: str, port: str, location: str) -> Diagnostic:
+    """Return the finding for an input that is computed from outputs of an earlier pass."""
+    return _warning(
+        "VER0941",
+        node,
+        f"`{node}/{port}` is computed here from outputs of an earlier pass, outside of every node: "
+        "it is an input of the bundle, and whoever runs the bundle has to compute it",
+        location,
+        "compute it inside of the node, and the bundle feeds it back",
+    )
 
 
 def changed_outside(node: str, location: str, what: str) -> Diagnostic:

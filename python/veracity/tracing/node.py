@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from veracity.errors import refuse
+from veracity.errors import Diagnostic, refuse
 from veracity.semantics import TensorSemantics
 from veracity.tracing.nodes import Port, Sample
 
@@ -83,6 +83,7 @@ class Pass:
         versions: torch's counts of writes into the outputs, by their numbers.
         chance: Where the generators of random numbers were when the first pass began.
         begun_at: `file:line` of its first inputs, where `input_tensors` began it.
+        older: Outputs that no input of this pass reaches, and that are memory of earlier ones.
     """
 
     execution: int
@@ -99,6 +100,7 @@ class Pass:
     chance: tuple[Any, ...] | None = None
     versions: dict[int, int | None] = field(default_factory=dict)
     begun_at: str = ""
+    older: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -130,13 +132,14 @@ class TracedNode:
         again: How to run its code again: an `Again`, or what watches for one on the first pass.
         draws: Whether Python or NumPy drew random numbers during its first pass.
         first_slice: Slice of the first pass as it was recorded, without states that were found.
-        first_held: The first pass on the tape, while later ones are compared with it.
-        last_held: The last pass on the tape, if it was recorded in full.
+        held: Passes on the tape that were recorded in full, by their numbers, from the first on.
         carried: States that were found; see `carry.py`.
         last_unseen: The last pass, if it was not recorded and not compared either.
         unfilled: Lines that read a history of which some places still hold their first value.
         rested: Passes that were not recorded.
         unobserved: Passes that ran without being recorded and gave what the program gives.
+        pending: Findings about those lines, told if nothing more becomes of them.
+        untraced: Outputs that no input reached on the first pass, with what is told if none does.
         dropped: Inputs of passes before the first that were not finished, by name.
     """
 
@@ -165,13 +168,14 @@ class TracedNode:
     again: Any = None
     draws: bool = False
     first_slice: int | None = None
-    first_held: int | None = None
-    last_held: int | None = None
+    held: dict[int, int] = field(default_factory=dict)
     carried: list[Any] = field(default_factory=list)
     unobserved: int = 0
     rested: int = 0
     unfilled: list[str] = field(default_factory=list)
     last_unseen: Pass | None = None
+    pending: list[Diagnostic] = field(default_factory=list)
+    untraced: dict[str, Diagnostic] = field(default_factory=dict)
     dropped: list[tuple[str, torch.Tensor]] = field(default_factory=list)
 
     @property

@@ -128,7 +128,12 @@ class Outputs:
                 for code, message, place in self._session.recorder.take_faults()
             ]
             untraced = findings.problem("untraced", location, node.name, None, [entry.name])
-            raise error_from_diagnostics([*reasons, untraced])
+            if reasons or not self._session.recorder.is_older(running.execution, tensor):
+                raise error_from_diagnostics([*reasons, untraced])
+            # It may be a value of an earlier pass, that waited in a queue.
+            running.older.add(entry.name)
+            if not node.finished:
+                node.untraced[entry.name] = untraced
         return tensor
 
     def _traced_at_last(self, node: TracedNode, entry: Entry) -> Any:

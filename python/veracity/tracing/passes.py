@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity.errors import Diagnostic, VeracityError
-from veracity.tracing import agreement, carry, findings, names
+from veracity.tracing import agreement, carry, findings, names, replaying
 from veracity.tracing.node import DTYPE_NAMES, Pass, TracedNode
 from veracity.tracing.slice import Ref, Slice
 
@@ -26,12 +26,13 @@ def compare(session: Session, node: TracedNode, running: Pass, closed: dict[str,
     node.last_unseen = None
     later = closed["slice"]
     try:
-        carry.later_pass(session, node, running)
-        if _agrees(session, node, running):
-            _tell_changes(session, node, later)
+        known = carry.later_pass(session, node, running)
+        if not known or _agrees(session, node, running):
+            found = _changes(session, node, later)
         else:
             node.watched = []  # it is told
-            _explain(session, node, later, closed["escapes"])
+            found = _explained(session, node, later, closed["escapes"])
+        _tell(session, node, found)
     finally:
         session.recorder.drop_slice(later)
     node.compared += 1
@@ -42,7 +43,7 @@ def check_unobserved(session: Session, node: TracedNode, running: Pass) -> None:
     node.last_unseen = None
     if not running.sampled or not carry.begin_light(node, running):
         return
-    if node.completed >= session.options.max_cached_io:
+    if node.completed >= session.options.max_cached_io and node.unobserved:
         node.last_unseen = running  # compared if none comes after it
         for state in node.carried:
             state.now = None
@@ -61,8 +62,11 @@ def _compare_unobserved(session: Session, node: TracedNode, running: Pass) -> No
     if _agrees(session, node, running):
         node.unobserved += node.replay is not None
     elif node.name not in findings.nodes_in_error(session.diagnostics):
-        number = node.completed + 1
-        session.tell(findings.recording_changes(node.name, node.location, number))
+        found = findings.recording_changes(node.name, node.location, node.completed + 1)
+        if node.held:  # the next passes may show a value that was under way for some time
+            node.pending.append(found)
+        else:
+            session.tell(found)
 
 
 def _agrees(session: Session, node: TracedNode, running: Pass) -> bool:
@@ -74,43 +78,42 @@ def _agrees(session: Session, node: TracedNode, running: Pass) -> bool:
     pairs = [(value, recorded[name]) for name, value in results.items() if name in recorded]
     if all(agreement.same_value(got, want) for got, want in pairs):
         return True
-    inputs = [running.inputs[name] for name in node.replay_inputs]
-    wanted = [recorded.get(name, value) for name, value in results.items()]
-    explained = agreement.rounding_explains(node.replay, inputs, list(results.values()), wanted)
+    explained = replaying.differ_by_rounding(node, running.inputs, results, recorded)
     if explained:
         session.log.detail(f"`{node.name}`: a later pass differs by what rounding can do")
     return explained
 
 
-def replay(
-    session: Session, node: TracedNode, inputs: dict[str, torch.Tensor]
-) -> dict[str, torch.Tensor] | None:
-    """Run the program on inputs; `None` when it cannot be built, or does not run."""
-    module = _replay_module(session, node)
-    if module is None:
-        return None
-    given = [inputs[name] for name in node.replay_inputs]
-    try:
-        with torch.no_grad():
-            results = module(*given)
-    except Exception as error:  # any: the program may not even fit the later inputs
-        session.log.detail(f"`{node.name}`: the first program stops on a later pass: {error}")
-        return None
-    if isinstance(results, torch.Tensor):
-        results = (results,)
-    return dict(zip(node.result_marks(), results, strict=True))
+def _tell(session: Session, node: TracedNode, found: list[Diagnostic]) -> None:
+    """Tell what is not known yet: each pass that differs says it, and may know another name.
 
-
-def _tell_changes(session: Session, node: TracedNode, later: int) -> None:
-    """Tell about differences that changed nothing this time: they need not stay without effect."""
-    assert node.first_slice is not None
+    Where memory moves on from pass to pass it is said in the end, unless that turns out to be the
+    beginning of a state.
+    """
+    if node.unfilled or node.pending:
+        node.pending += found
+        return
     known = {_about(one) for one in session.diagnostics}
+    for diagnostic in found:
+        if _about(diagnostic) not in known:
+            session.tell(diagnostic)
+
+
+def tell_pending(session: Session, node: TracedNode) -> None:
+    """Tell what waited for a state that was not found."""
+    pending, node.pending = node.pending, []
+    for diagnostic in pending:
+        session.tell(diagnostic)
+
+
+def _changes(session: Session, node: TracedNode, later: int) -> list[Diagnostic]:
+    """Return differences that changed nothing this time: they need not stay without effect."""
+    assert node.first_slice is not None
+    changes: list[Diagnostic] = []
     if not node.carried:
         # The program works on the memory itself: what was written there in the meantime agrees.
         lasting = {tensor.untyped_storage()._cdata for tensor, _ in node.watched}
-        for found in _changed_constants(session, node, later, only=lasting):
-            if _about(found) not in known:
-                session.tell(found)
+        changes += _changed_constants(session, node, later, only=lasting)
     for what, location, _, _ in session.recorder.differences(node.first_slice, later):
         if what == "constant":
             continue
@@ -118,67 +121,8 @@ def _tell_changes(session: Session, node: TracedNode, later: int) -> None:
             found = findings.changing_number(node.name, location)
         else:
             found = findings.other_way(node.name, location or node.location, node.completed + 1)
-        if _about(found) not in known:
-            session.tell(found)
-        return
-
-
-def _replay_module(session: Session, node: TracedNode) -> torch.fx.GraphModule | None:
-    """Return the first program as a module; what cannot be built is told when it is exported."""
-    from veracity.export import graph
-
-    if node.replay is None:
-        try:
-            program = slice_of(session, node)
-            node.replay = graph.build(program, list(node.result_marks()))
-            node.replay_inputs = [use.port for use in program.inputs]
-        except VeracityError as error:
-            session.log.detail(f"`{node.name}` cannot be replayed: {error}")
-            return None
-    return node.replay
-
-
-def slice_of(session: Session, node: TracedNode) -> Any:
-    """Return the program of a finished node's first pass."""
-    assert node.slice_number is not None
-    ports = [mark.number for mark in node.result_marks().values()]
-    return session.recorder.slice(node.slice_number, node.input_names(), ports)
-
-
-def versions_of(program: Slice) -> list[tuple[int, int | None]]:
-    """Return storage and write counter of every constant; tensors of inference mode have none."""
-    return [
-        (
-            use.tensor.untyped_storage()._cdata,
-            None if use.tensor.is_inference() else use.tensor._version,
-        )
-        for use in program.constants
-    ]
-
-
-def watched(program: Slice) -> list[tuple[torch.Tensor, int]]:
-    """Return the constants that the node itself leaves alone, with torch's count of writes.
-
-    The count is a look at a number, so it is compared on every pass, also on those that are only
-    followed by their marks. A write that torch does not count (through `.data`, or by another
-    library) and another tensor in its place are seen when a pass is compared in full.
-    """
-    return [
-        (use.tensor, use.tensor._version)
-        for use in program.constants
-        if not use.written and not use.tensor.is_inference()
-    ]
-
-
-def constants_written(node: TracedNode) -> bool:
-    """Say whether a constant was written since the last time that somebody asked."""
-    for tensor, count in node.watched:
-        if tensor._version != count:
-            node.watched = [(one, one._version) for one, _ in node.watched]
-            # It works on the memory itself, until the slice has a copy of what was there before.
-            node.replay = None
-            return True
-    return False
+        return [*changes, found]
+    return changes
 
 
 def changed_constants(node: TracedNode, program: Slice) -> list[Diagnostic]:
@@ -186,17 +130,17 @@ def changed_constants(node: TracedNode, program: Slice) -> list[Diagnostic]:
     places = {
         use.location
         for use, before, now in zip(
-            program.constants, node.constant_versions, versions_of(program), strict=True
+            program.constants, node.constant_versions, replaying.versions_of(program), strict=True
         )
         if before[0] == now[0] and before[1] != now[1]
     }
     return [findings.changed_constant(node.name, location) for location in sorted(places)]
 
 
-def _explain(
+def _explained(
     session: Session, node: TracedNode, later: int, escapes: list[tuple[str, str, int]]
-) -> None:
-    known = {_about(one) for one in session.diagnostics}
+) -> list[Diagnostic]:
+    """Return why the program does not give what a pass gave."""
     found = _changed_constants(session, node, later)
     first = {(what, location): print_ for what, location, print_ in session.escapes[node.name]}
     changed = [
@@ -207,10 +151,7 @@ def _explain(
     found += [findings.frozen(node.name, what, place, changed=True) for what, place in changed]
     if not found:
         found = _changed_program(session, node, later)
-    for diagnostic in found:
-        # Each pass that differs says it, and may know another name.
-        if _about(diagnostic) not in known:
-            session.tell(diagnostic)
+    return found
 
 
 def _about(found: Diagnostic) -> tuple[str, str, str, str | None]:
@@ -264,7 +205,7 @@ def leftovers(session: Session, node: TracedNode) -> list[Diagnostic]:
     """
     if node.completed != 1 or not node.samples:
         return []
-    program = slice_of(session, node)
+    program = replaying.slice_of(session, node)
     lasting = [number for number, use in enumerate(program.constants) if use.lasting]
     names = list(node.result_marks())
     inputs = [node.samples[0].inputs[use.port] for use in program.inputs]

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import torch
 
-from veracity.tracing import findings, flow, reached, source
+from veracity.tracing import carry, findings, flow, reached, source
 from veracity.tracing.flow import Decided, Taint, Task
 from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
@@ -92,11 +92,15 @@ class PythonStates:
         self._look(node, [*roots, ("", "=", function)])
 
     def _wanted(self, node: TracedNode) -> bool:
-        return node.completed <= self._session.options.max_cached_io
+        few = node.completed <= self._session.options.max_cached_io
+        return few or carry.is_waiting(node)
 
     def _look(self, node: TracedNode, roots: list[tuple[str, str, Any]]) -> None:
         code = self._code[node.name]
-        found = dict(_values([*roots, *_globals(code)]))
+        roots = [*roots, *_globals(code)]
+        self._session.array_states.look(node, roots)
+        self._session.queues.look(node, roots)
+        found = dict(_values(roots))
         first = self._first.get(node.name)
         if first is None:
             self._first[node.name] = found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity.errors import Diagnostic, error_from_diagnostics
-from veracity.tracing import findings, passes
+from veracity.tracing import findings, passes, replaying
 from veracity.tracing.again import Again
 from veracity.tracing.node import TracedNode
 from veracity.tracing.nodes import Edge, Node, Recording, Sample
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 def recording_of(session: Session) -> Recording:
     """Return what a session recorded; refuse unfinished nodes."""
     _refuse_unfinished(session)
+    _refuse_untraced(session)
     for node in session.nodes.values():
         passes.check_last(session, node)
+        passes.tell_pending(session, node)
     graph = session.recorder.graph()
     names = list(session.nodes)
     order = [names[number] for number in graph["order"]]
@@ -59,6 +61,12 @@ def _missing_passes(session: Session, node: TracedNode) -> list[Diagnostic]:
     return lost
 
 
+def _refuse_untraced(session: Session) -> None:
+    untraced = [one for node in session.nodes.values() for one in node.untraced.values()]
+    if untraced:
+        raise error_from_diagnostics(untraced)
+
+
 def _refuse_unfinished(session: Session) -> None:
     unfinished = [node for node in session.nodes.values() if not node.finished]
     if unfinished:
@@ -91,7 +99,7 @@ def _node(session: Session, node: TracedNode, loops: set[tuple[str, str]]) -> No
         outputs=outputs + [port for port, _ in node.static_outputs.values()],
         states={name: name for name in node.states if (node.name, name) in loops},
         static_outputs=statics,
-        slice=passes.slice_of(session, node),
+        slice=replaying.slice_of(session, node),
         export_with=node.export_with,
         backend_params=node.backend_params,
         samples=[_sample(sample, kept) for sample in node.samples],

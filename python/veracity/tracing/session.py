@@ -13,7 +13,8 @@ import torch
 from veracity._native import Recorder
 from veracity.errors import Diagnostic, refuse
 from veracity.export.log import ExportLog
-from veracity.tracing import arrays, chance, decisions, memory, operations, passes, trail
+from veracity.tracing import arrays, carry, chance, decisions, memory, operations, replaying, trail
+from veracity.tracing.array_states import ArrayStates
 from veracity.tracing.calls import Calls
 from veracity.tracing.closing import Closing
 from veracity.tracing.inputs import Inputs
@@ -23,6 +24,7 @@ from veracity.tracing.options import Options
 from veracity.tracing.outputs import Outputs
 from veracity.tracing.patches import PatchSet
 from veracity.tracing.python_state import PythonStates
+from veracity.tracing.queues import Queues
 from veracity.tracing.states import States
 from veracity.tracing.surroundings import Surroundings
 
@@ -72,6 +74,8 @@ class Session:
         self.closing = Closing(self)
         self.calls = Calls(self)
         self.python_states = PythonStates(self)
+        self.array_states = ArrayStates(self)
+        self.queues = Queues(self)
         self.surroundings = Surroundings(self)
         self.log = ExportLog(options.folder, verbose=options.verbose)
 
@@ -197,7 +201,7 @@ class Session:
         whenever a constant of the node was written.
         """
         wanted = self._wants_comparison(node) or self._is_review(node.completed)
-        wanted = passes.constants_written(node) or wanted
+        wanted = replaying.constants_written(node) or wanted
         if self.recorder.has_open():
             return self.recording
         if self._wants_rest(node) and len(self._threads_seen) < 2:
@@ -214,11 +218,12 @@ class Session:
     @staticmethod
     def _wants_rest(node: TracedNode) -> bool:
         """Say whether a pass must be left alone: recording may change what is computed."""
-        due = node.completed >= OBSERVED_FIRST and not node.unfilled
+        due = node.completed >= OBSERVED_FIRST and not carry.is_waiting(node)
         return due and node.rested < MOST_RESTS and not node.unobserved
 
     def _wants_comparison(self, node: TracedNode) -> bool:
-        return node.completed < max(MIN_COMPARED, self.options.max_cached_io)
+        few = node.completed < max(MIN_COMPARED, self.options.max_cached_io)
+        return few or carry.is_waiting(node)
 
     @staticmethod
     def _is_review(completed: int) -> bool:

@@ -203,6 +203,8 @@ codes! {
     931 RECORDING_CHANGES "a pass that was not recorded gave other values than the recorded program";
     932 MEMORY_HANDED_OUT "memory of a node was handed to code that is not followed";
     933 CAUGHT_ERROR "an exception that depends on data is caught inside of a node";
+    940 STATE_BEGINS_UNSEEN "a state begins with a value that was not recorded";
+    941 GLUE_COMES_BACK "an input is computed from outputs of an earlier pass, outside of every node";
 
     1001 EXPORT_REFUSED "the exporter refused a node";
     1002 EXPORT_OPTION_UNKNOWN "an exporter option is not known";

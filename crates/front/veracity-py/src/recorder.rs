@@ -221,7 +221,11 @@ impl Recorder {
         let mut state = self.lock(py);
         let site = state.sites.here(py)?.id;
         let view = state.view(tensor, Birth::Unseen)?;
-        state.tape.mark_output(ExecutionId(execution), PortId(port), view, site);
+        if state.tape.mark_output(ExecutionId(execution), PortId(port), view, site) {
+            let (storage, _) = state.tape.geometry(view);
+            let count = state.tape.write_count(storage);
+            state.constants.hold_live(storage, count, tensor.clone().unbind());
+        }
         Ok(())
     }
 
@@ -411,15 +415,24 @@ impl Recorder {
         self.lock(py).tape.resume();
     }
 
-    /// The states that the latest of three passes has from the one before; see `carrying.rs`.
+    /// The states that the last of these passes has from those before; see `carrying.rs`.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
     fn carried(
         &self,
         py: Python<'_>,
-        first: u32,
-        previous: u32,
-        latest: u32,
+        passes: Vec<u32>,
     ) -> (Vec<CarriedState>, Vec<carrying::Doubt>) {
-        carrying::carried(&mut self.lock(py), first, previous, latest)
+        carrying::carried(&mut self.lock(py), &passes)
+    }
+
+    /// Whether a tensor is of an earlier pass of a node, and this one did not read it.
+    fn is_waiting(&self, execution: u32, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.ask(tensor, |tape, view| tape.is_waiting(ExecutionId(execution), view))
+    }
+
+    /// Whether a tensor is memory that is older than a pass, or starts from such memory.
+    fn is_older(&self, execution: u32, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.ask(tensor, |tape, view| tape.is_older(ExecutionId(execution), view))
     }
 
     /// Keeps the program of a pass with states as inputs and outputs, given with their ports.
@@ -433,13 +446,14 @@ impl Recorder {
         carrying::program_with(&mut self.lock(py), execution, &states)
     }
 
-    /// The value of a state when the first pass read it.
+    /// What one of the first passes read in the place of a state; `None` if nobody saw it.
     fn first_value<'py>(
         &self,
         py: Python<'py>,
         carried: &CarriedState,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        carrying::first_value(py, &self.lock(py), carried)
+        pass: usize,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        carrying::first_value(py, &self.lock(py), carried, pass)
     }
 
     /// The value of a state when a pass read it; `None` when the pass did not.

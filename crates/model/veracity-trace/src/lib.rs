@@ -25,7 +25,7 @@ mod table;
 mod tape;
 
 pub use call::{Call, Recorded};
-pub use carry::{Carry, Content, Doubt, DoubtKind, Spot, State};
+pub use carry::{Carry, Content, Doubt, DoubtKind, Promoted, Spot, State};
 pub use difference::{Difference, DifferenceKind, differences};
 pub use edges::{Edge, EdgeProblem, EdgeProblemKind, Graph};
 pub use geometry::{Geometry, Sizes, Strides};

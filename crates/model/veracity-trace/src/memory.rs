@@ -68,6 +68,8 @@ pub(crate) struct Copied {
 #[derive(Debug)]
 pub(crate) struct Storage {
     pub(crate) birth: Birth,
+    /// When it was seen first.
+    pub(crate) born: Time,
     /// How often it was written.
     pub(crate) count: u32,
     /// The write count at which it was last read as a constant.
@@ -106,9 +108,10 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn add_storage(&mut self, birth: Birth) -> StorageId {
+    pub(crate) fn add_storage(&mut self, birth: Birth, born: Time) -> StorageId {
         StorageId(self.storages.push(Storage {
             birth,
+            born,
             count: 0,
             constant_at: None,
             taint: SmallVec::new(),
@@ -293,7 +296,8 @@ mod tests {
     #[test]
     fn a_view_is_found_by_what_it_is() {
         let mut memory = Memory::default();
-        let (first, second) = (memory.add_storage(Birth::Seen), memory.add_storage(Birth::Seen));
+        let (first, second) =
+            (memory.add_storage(Birth::Seen, 0), memory.add_storage(Birth::Seen, 0));
         let view = memory.intern(first, &row(0));
         assert_eq!(memory.intern(first, &row(0)), view);
         assert_ne!(memory.intern(first, &row(1)), view);
@@ -303,7 +307,8 @@ mod tests {
     #[test]
     fn a_removed_storage_leaves_nothing_behind() {
         let mut memory = Memory::default();
-        let (first, second) = (memory.add_storage(Birth::Seen), memory.add_storage(Birth::Seen));
+        let (first, second) =
+            (memory.add_storage(Birth::Seen, 0), memory.add_storage(Birth::Seen, 0));
         for offset in 0..100 {
             memory.intern(first, &row(offset));
         }

@@ -51,7 +51,7 @@ impl Tape {
 
     /// Numbers a new storage.
     pub fn storage(&mut self, birth: Birth) -> StorageId {
-        self.memory.add_storage(birth)
+        self.memory.add_storage(birth, self.clock)
     }
 
     /// Tells that a storage was there before what is recorded from here on: a mark may have shown it
@@ -216,19 +216,28 @@ impl Tape {
         true
     }
 
-    /// The value of this tensor, as of now, is this output.
+    /// The value of this tensor, as of now, is this output. True when it is a constant so far: the
+    /// front has to keep its value.
     pub fn mark_output(
         &mut self,
         execution: ExecutionId,
         port: PortId,
         view: ViewId,
         site: SiteId,
-    ) {
+    ) -> bool {
         let mut taint = self.open_taint(&[view]);
         add_taint(&mut taint, &[execution]);
         let read = self.read(view, &taint);
         let time = self.tick();
         self.find_mut(execution).outputs.push(OutputMark { port, site, time, read });
+        let constant = !self.find(execution).is_some_and(|open| open.light)
+            && self.is_constant(execution, view);
+        if constant {
+            let storage = self.memory.storage_of(view);
+            let storage = self.memory.storage_mut(storage);
+            storage.constant_at = Some(storage.count);
+        }
+        constant
     }
 
     /// Ends an execution: makes its program, publishes its outputs.
@@ -357,6 +366,12 @@ impl Tape {
     /// An execution that ended and is held.
     pub(crate) fn held(&self, execution: ExecutionId) -> Option<&Execution> {
         self.held.iter().find(|(id, _)| *id == execution).map(|(_, execution)| execution)
+    }
+
+    /// The held executions of a node.
+    pub(crate) fn held_of(&self, node: NodeId) -> impl Iterator<Item = (ExecutionId, &Execution)> {
+        let held = self.held.iter().filter(move |(_, execution)| execution.node == node);
+        held.map(|(id, execution)| (*id, execution))
     }
 
     fn place(&self, execution: ExecutionId) -> usize {

@@ -35,7 +35,7 @@ fn carried(code: Code<'_>) -> (Script, ExecutionId, Carry) {
     let first = pass(&mut script, code);
     let previous = pass(&mut script, code);
     let latest = pass(&mut script, code);
-    let found = script.tape.carried(first, previous, latest);
+    let found = script.tape.carried(&[first, previous, latest]);
     (script, latest, found)
 }
 
@@ -104,7 +104,7 @@ fn what_the_last_pass_made_wrote_got_or_gave_is_a_state() {
     for (name, code) in &mut cases {
         let (mut script, latest, found) = carried(code.as_mut());
         assert_eq!((found.states.len(), found.doubts.len()), (1, 0), "{name}: {found:?}");
-        let ports = [(found.states[0], PortId(5), PortId(6))];
+        let ports = [(found.states[0].clone(), vec![(PortId(5), PortId(6))])];
         let program = script.tape.program_with(latest, &ports);
         let inputs: Vec<u32> = program.inputs.iter().map(|input| input.port.0).collect();
         assert!(inputs.contains(&5), "{name}: it is an input of the program");
@@ -127,8 +127,12 @@ fn a_queue_moves_on_from_place_to_place() {
         script.compute(&all)
     });
     assert_eq!((found.states.len(), found.doubts.len()), (2, 0), "{found:?}");
-    let ports: Vec<_> =
-        found.states.iter().zip(5..).map(|(s, n)| (*s, PortId(n), PortId(n + 10))).collect();
+    let ports: Vec<_> = found
+        .states
+        .iter()
+        .zip(5..)
+        .map(|(s, n)| (s.clone(), vec![(PortId(n), PortId(n + 10))]))
+        .collect();
     let program = script.tape.program_with(latest, &ports);
     // The first place becomes what the second holds, the second what the input is.
     let inputs: Vec<u32> = program.inputs.iter().map(|input| input.port.0).collect();
@@ -187,7 +191,7 @@ fn what_cannot_be_followed_is_a_doubt() {
         id
     };
     let passes = [step(&mut script), step(&mut script), step(&mut script)];
-    let found = script.tape.carried(passes[0], passes[1], passes[2]);
+    let found = script.tape.carried(&passes);
     assert_eq!(
         found.doubts.iter().map(|one| one.kind).collect::<Vec<_>>(),
         [DoubtKind::MadeOutside]
@@ -208,8 +212,129 @@ fn a_history_that_began_with_one_tensor_is_not_filled_at_once() {
         script.compute(&all)
     };
     let passes: Vec<_> = (0..4).map(|_| pass(&mut script, &mut code)).collect();
-    let early = script.tape.carried(passes[0], passes[0], passes[1]);
+    let early = script.tape.carried(&passes[..2]);
     assert_eq!(early.doubts.iter().map(|d| d.kind).collect::<Vec<_>>(), [DoubtKind::NotFilled]);
-    let late = script.tape.carried(passes[0], passes[2], passes[3]);
+    let late = script.tape.carried(&passes);
     assert_eq!((late.states.len(), late.doubts.len()), (2, 0), "{late:?}");
+}
+
+#[test]
+fn a_value_that_is_under_way_for_several_passes_is_a_chain_of_states() {
+    let mut line: Vec<ViewId> = Vec::new();
+    let mut began: Vec<ViewId> = Vec::new();
+    let mut script = Script::default();
+    let mut code = |script: &mut Script, x: ViewId| {
+        if line.is_empty() {
+            line = (0..3).map(|_| script.old()).collect();
+            began = line.clone();
+        }
+        line.push(x);
+        let oldest = line.remove(0);
+        script.compute(&[x, oldest])
+    };
+    let passes: Vec<_> = (0..5).map(|_| pass(&mut script, &mut code)).collect();
+    // As long as no value has arrived all that is seen is memory that moves on.
+    for seen in 2..4 {
+        let early = script.tape.carried(&passes[..seen]);
+        assert_eq!(early.doubts.iter().map(|d| d.kind).collect::<Vec<_>>(), [DoubtKind::NotFilled]);
+        assert!(early.states.is_empty());
+    }
+    let found = script.tape.carried(&passes);
+    assert_eq!((found.states.len(), found.doubts.len()), (1, 0), "{found:?}");
+    let state = found.states[0].clone();
+    let beginning: Vec<_> = state.beginning.iter().map(|one| one.map(|one| one.view)).collect();
+    assert_eq!(beginning, began.iter().map(|one| Some(*one)).collect::<Vec<_>>());
+    let ports: Vec<_> = (0..3).map(|n| (PortId(20 + n), PortId(30 + n))).collect();
+    let program = script.tape.program_with(passes[4], &[(state, ports)]);
+    let inputs: Vec<u32> = program.inputs.iter().map(|input| input.port.0).collect();
+    let of = |port: u32| program.outputs.iter().find(|(found, _)| found.0 == port).map(|(_, o)| *o);
+    let place = |port: u32| Operand::Input(inputs.iter().position(|found| *found == port).unwrap());
+    assert_eq!((of(30), of(31), of(32)), (Some(place(21)), Some(place(22)), Some(place(0))));
+}
+
+#[test]
+fn a_pass_that_was_not_recorded_leaves_a_gap_in_the_beginning() {
+    let mut line: Vec<ViewId> = Vec::new();
+    let mut script = Script::default();
+    let mut code = |script: &mut Script, x: ViewId| {
+        if line.is_empty() {
+            line = vec![script.old(); 3];
+        }
+        line.push(x);
+        let oldest = line.remove(0);
+        script.compute(&[x, oldest])
+    };
+    let passes: Vec<_> = (0..4).map(|_| pass(&mut script, &mut code)).collect();
+    let found = script.tape.carried(&[passes[0], passes[1], passes[3]]);
+    assert_eq!((found.states.len(), found.doubts.len()), (1, 0), "{found:?}");
+    let seen: Vec<_> = found.states[0].beginning.iter().map(Option::is_some).collect();
+    assert_eq!(seen, [true, true, false]);
+}
+
+#[test]
+fn a_value_that_is_read_after_unlike_numbers_of_passes_is_a_doubt() {
+    let mut kept: Option<ViewId> = None;
+    let mut number = 0;
+    let mut script = Script::default();
+    let mut code = |script: &mut Script, x: ViewId| {
+        let state = old(&mut kept, script);
+        number += 1;
+        if number % 2 == 0 {
+            kept = Some(x);
+        }
+        script.compute(&[x, state])
+    };
+    let passes: Vec<_> = (0..6).map(|_| pass(&mut script, &mut code)).collect();
+    let kinds = |found: Carry| found.doubts.iter().map(|one| one.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(script.tape.carried(&passes[..4])), [DoubtKind::Irregular]);
+    assert_eq!(kinds(script.tape.carried(&passes)), [DoubtKind::Irregular]);
+}
+
+#[test]
+fn buffers_that_are_other_memory_on_every_pass_are_followed_by_what_writes_them() {
+    let (mut buffer, mut front, mut back) = (None, None, None);
+    let mut cases: Vec<(&str, OwnedCode)> = vec![
+        (
+            "a new buffer each time",
+            Box::new(move |script, x| {
+                let before = old(&mut buffer, script);
+                let y = script.compute(&[x, before]);
+                let made = script.tensor(Birth::Seen);
+                script.tell(&[], &[], &[made], |_| ());
+                script.write(&[made, x]);
+                buffer = Some(made);
+                y
+            }),
+        ),
+        (
+            "two that change places",
+            Box::new(move |script, x| {
+                let (read, written) = (old(&mut front, script), old(&mut back, script));
+                let y = script.compute(&[x, read]);
+                script.copy(written, y);
+                (front, back) = (Some(written), Some(read));
+                y
+            }),
+        ),
+    ];
+    for (name, code) in &mut cases {
+        let (mut script, latest, found) = carried(code.as_mut());
+        assert_eq!((found.states.len(), found.doubts.len()), (1, 0), "{name}: {found:?}");
+        let state = found.states[0].clone();
+        let before = script.tape.geometry(state.latest.view).0;
+        assert_ne!(script.tape.geometry(state.next).0, before, "{name}: it becomes other memory");
+        script.tape.let_go(latest);
+    }
+}
+
+#[test]
+fn a_table_that_the_first_pass_computed_is_a_constant() {
+    let (mut weight, mut table) = (None, None);
+    let (_, _, found) = carried(&mut |script, x| {
+        let weight = old(&mut weight, script);
+        let made = *table.get_or_insert_with(|| script.compute(&[weight]));
+        script.calls = 10;
+        script.compute(&[x, made])
+    });
+    assert_eq!(found, Carry::default());
 }

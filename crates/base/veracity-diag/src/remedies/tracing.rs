@@ -147,6 +147,17 @@ remedies! {
          raise.",
         "Decide with tensors: `linalg.inv_ex`, `cholesky_ex` and `solve_ex` return whether it went \
          well, and `torch.where` chooses. If the handler only reports, let it raise again.";
+    STATE_BEGINS_UNSEEN
+        "A value is read several passes after it was made. What stands in its place on the first \
+         passes is the state's initial value, and one of these passes was not recorded. The value \
+         before it was taken, and nothing that was recorded depends on it.",
+        "Record an episode in which the first values matter, or declare the states with \
+         `state_tensors`.";
+    GLUE_COMES_BACK
+        "Code between two passes computes an input from outputs of the pass before. The bundle has \
+         it as an input, and does not hold that code.",
+        "Compute it inside of the node: it becomes a state and is fed back. If a simulator computes it, \
+         or the robot does, accept the verdict *conditional*.";
 
     EXPORT_REFUSED
         "torch's exporter stopped; the message has its reason and, where known, the operation.",

@@ -24,25 +24,33 @@ impl CarriedState {
     fn next_view(&self) -> u32 {
         self.carried.next.0
     }
+
+    /// The memory that holds it on the latest pass.
+    #[getter]
+    fn latest_view(&self) -> u32 {
+        self.carried.latest.view.0
+    }
+
+    /// How many passes later a value is read.
+    #[getter]
+    fn delay(&self) -> usize {
+        self.carried.delay()
+    }
 }
 
 pub(super) type Doubt = (&'static str, String);
-pub(super) type Promoted<'py> = (PyRef<'py, CarriedState>, u32, u32);
+/// A state, and the input and output of each value that is under way.
+pub(super) type Promoted<'py> = (PyRef<'py, CarriedState>, Vec<(u32, u32)>);
 
-/// What the latest of three passes reads that the one before left to it: states, and
-/// `(why, location)` where that cannot be told.
-pub(super) fn carried(
-    state: &mut State,
-    first: u32,
-    previous: u32,
-    latest: u32,
-) -> (Vec<CarriedState>, Vec<Doubt>) {
-    let passes = (ExecutionId(first), ExecutionId(previous), ExecutionId(latest));
-    let Carry { states, doubts } = state.tape.carried(passes.0, passes.1, passes.2);
+/// What the last of these passes reads that those before left to it: states, and `(why, location)`
+/// where that cannot be told.
+pub(super) fn carried(state: &mut State, passes: &[u32]) -> (Vec<CarriedState>, Vec<Doubt>) {
+    let passes: Vec<_> = passes.iter().copied().map(ExecutionId).collect();
+    let Carry { states, doubts } = state.tape.carried(&passes);
     let states = states.into_iter().map(|carried| CarriedState {
-        carried,
         location: state.sites.location(carried.site).to_owned(),
         spot: format!("{:?}", carried.spot),
+        carried,
     });
     let place = |site| state.sites.location(site).to_owned();
     let doubts = doubts.iter().map(|doubt| (reason(doubt.kind), place(doubt.site)));
@@ -51,21 +59,25 @@ pub(super) fn carried(
 
 /// Keeps the program of a pass with states as inputs and outputs.
 pub(super) fn program_with(state: &mut State, pass: u32, states: &[Promoted<'_>]) -> usize {
-    let states: Vec<_> = states
-        .iter()
-        .map(|(one, input, output)| (one.carried, PortId(*input), PortId(*output)))
-        .collect();
+    let promoted = |(one, ports): &Promoted<'_>| {
+        let ports = ports.iter().map(|(input, output)| (PortId(*input), PortId(*output)));
+        (one.carried.clone(), ports.collect())
+    };
+    let states: Vec<_> = states.iter().map(promoted).collect();
     let slice = state.tape.program_with(ExecutionId(pass), &states);
     let opened_at = state.storages.next_id();
     state.keep_slice(slice, opened_at)
 }
 
+/// What a pass read in the place of a state, counted from the first; `None` if nobody saw it.
 pub(super) fn first_value<'py>(
     py: Python<'py>,
     state: &State,
     carried: &CarriedState,
-) -> PyResult<Bound<'py, PyAny>> {
-    content_tensor(py, state, &carried.carried.first)
+    pass: usize,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let found = carried.carried.beginning.get(pass).copied().flatten();
+    found.map(|content| content_tensor(py, state, &content)).transpose()
 }
 
 pub(super) fn value_at<'py>(
@@ -95,5 +107,6 @@ fn reason(kind: DoubtKind) -> &'static str {
         DoubtKind::MadeOutside => "outside",
         DoubtKind::Scattered => "scattered",
         DoubtKind::NotFilled => "not filled",
+        DoubtKind::Irregular => "irregular",
     }
 }

@@ -263,7 +263,7 @@ impl Tape {
 
     /// Whether a tensor is neither made in an execution nor one of its inputs, and was not written
     /// by it so far.
-    fn is_constant(&self, execution: ExecutionId, view: ViewId) -> bool {
+    pub(super) fn is_constant(&self, execution: ExecutionId, view: ViewId) -> bool {
         let Some(open) = self.find(execution) else { return false };
         let storage = self.memory.storage_of(view);
         let made_here = |event: &EventId| {

@@ -1,0 +1,105 @@
+"""States that live in NumPy arrays.
+
+While a node is recorded its arrays are stand-ins, and the tape knows who made them. Two moments are
+missing. Before the first pass a state is a plain array, and what is computed from plain arrays
+alone is not recorded: its value is kept here, under the way that leads from the code to it. And a
+pass that is left alone puts plain arrays in the place of stand-ins: those are taken over when the
+next one is recorded.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy
+import torch
+
+from veracity.tracing import arrays, python_state
+from veracity.tracing.array_operations import traced_target
+from veracity.tracing.array_table import DTYPES
+from veracity.tracing.node import TracedNode
+
+if TYPE_CHECKING:
+    from veracity.tracing.session import Session
+
+#: Larger arrays are tables or pictures.
+MOST_BYTES = 1 << 20
+#: Arrays that are kept for one node, at most.
+MOST_ARRAYS = 256
+
+#: The name of a value, the name that the source has for it, and the value.
+Root = tuple[str, str, Any]
+
+
+class ArrayStates:
+    """The arrays that the code of all nodes can reach."""
+
+    def __init__(self, session: Session) -> None:
+        """Work for `session`."""
+        self._session = session
+        #: Copies from before the first pass, by node and path.
+        self._first: dict[str, dict[str, Any]] = {}
+        #: What is there as a pass begins.
+        self._now: dict[str, dict[str, Any]] = {}
+        #: Where states were found.
+        self._paths: dict[str, set[str]] = collections.defaultdict(set)
+
+    def look(self, node: TracedNode, roots: list[Root]) -> None:
+        """Look at the arrays as a pass begins."""
+        if arrays.kept_memories:
+            arrays.watch.reach_plain(True)
+        found = dict(_reached(roots))
+        if node.name not in self._first:
+            self._first[node.name] = {
+                path: array.copy() for path, array in found.items() if _is_untraced(array)
+            }
+        self._now[node.name] = found
+        if self._session.recording:
+            for path in self._paths[node.name] & found.keys():
+                if _is_plain(found[path]):
+                    arrays.state_of(traced_target(found[path])).memory.derived = True
+
+    def find(self, node: TracedNode, view: int) -> torch.Tensor | None:
+        """Find the array that is a state; return what was in its place before the first pass."""
+        for path, array in self._now.get(node.name, {}).items():
+            if self._view(array) == view:
+                self._paths[node.name].add(path)
+                before = self._first[node.name].get(path)
+                return None if before is None else torch.as_tensor(before.copy())
+        return None
+
+    def _view(self, array: Any) -> int | None:
+        """Return the memory that an array shows, as the recorder numbers it."""
+        if arrays.is_traced(array):
+            return self._session.recorder.view(arrays.state_of(array).tensor)
+        known = arrays.known_memory(array) if _is_plain(array) else None
+        if known is None:
+            return None
+        return self._session.recorder.view(arrays.shown(array, known).tensor)
+
+
+def _is_plain(array: Any) -> bool:
+    return type(array) is numpy.ndarray
+
+
+def _is_untraced(array: Any) -> bool:
+    return _is_plain(array) or isinstance(array, numpy.generic)
+
+
+def _reached(roots: list[Root]) -> Iterator[tuple[str, Any]]:
+    """Give the arrays that the code can reach, with the ways to them."""
+    waiting = collections.deque((path, value, 0) for path, _, value in roots)
+    seen: set[int] = set()
+    count = 0
+    while waiting and count < MOST_ARRAYS:
+        path, value, depth = waiting.popleft()
+        if _is_untraced(value) or arrays.is_traced(value):
+            if value.dtype in DTYPES and value.nbytes <= MOST_BYTES:
+                count += 1
+                yield path, value
+        elif id(value) not in seen and depth <= python_state.MOST_DEPTH:
+            seen.add(id(value))
+            held = python_state._held(value)
+            waiting.extend((path + inner, item, depth + 1) for inner, _, item in held)
