@@ -104,6 +104,8 @@ class Closing:
         for escape, trail in zip(closed["escapes"], closed["trails"], strict=True):
             what, place, _ = escape
             decision = self._judged(trail, what)
+            if what == decisions.THREAD and self._session.python_states.hears_nothing(node):
+                decision = None
             if decision is None:
                 if what != decisions.RAISES:
                     self._session.log.note(f"`{node.name}`: a value is only looked at, at {place}")

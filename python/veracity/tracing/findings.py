@@ -338,6 +338,18 @@ def changing_value(node: str, path: str, location: str, what: str) -> Diagnostic
     )
 
 
+def told_by_thread(node: str, name: str, location: str) -> Diagnostic:
+    """Return the finding for a Python value that another thread assigns."""
+    return _warning(
+        "VER0912",
+        node,
+        f"`{name}` is assigned by another thread and read by `{node}`: what it holds is baked into "
+        "the export",
+        location,
+        "make it a tensor and mark it as an input, or compute it in the node",
+    )
+
+
 _DECIDED = {"branch": "the branch it chose", "loop": "how often it loops", "index": "what it picks"}
 
 

@@ -639,9 +639,11 @@ class _Walk:
                 raise Decided(taint, node.lineno, name)
             return taint or of_owner
         changing = taint or self.control
-        if owner is not None and changing is not None and self.names.fills(owner, name):
-            self.change(owner, changing)
-            return None
+        if owner is not None and self.names.fills(owner, name):
+            if changing is not None:
+                self.change(owner, changing)
+            if changing is not None or name in observers.GIVING_NOTHING:
+                return None
         if name in ("setattr", "exec", "eval") and changing is not None:
             self.decide(changing, node, name)
         if self.names.is_torch(called, owner, name):

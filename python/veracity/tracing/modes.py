@@ -6,6 +6,7 @@ before the session would take ours off when it ends, and leave its own.
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures.thread
 import contextlib
 import functools
@@ -19,8 +20,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from veracity._native import Recorder
+from veracity.tracing import arrays
 from veracity.tracing.sparse import Sparse
 
+#: How deep a message is searched for tensors.
+MOST_NESTED = 3
 _native = torch._C
 
 
@@ -168,6 +172,24 @@ def _rebuild_dispatch_stack(change: Callable[[list[Any]], list[Any]]) -> None:
         _native._push_on_torch_dispatch_stack(mode)
 
 
+def _memory_in(item: Any, depth: int = 0) -> Iterator[torch.Tensor]:
+    """Give the tensors of a message: alone, or in what people pack messages in."""
+    if isinstance(item, torch.Tensor):
+        yield item
+    elif arrays.is_traced(item):
+        yield arrays.state_of(item).tensor
+    elif depth < MOST_NESTED:
+        inner: Any = ()
+        if isinstance(item, tuple | list | set | collections.deque):
+            inner = item
+        elif isinstance(item, dict):
+            inner = item.values()
+        elif type(getattr(item, "__dict__", None)) is dict:
+            inner = vars(item).values()
+        for one in inner:
+            yield from _memory_in(one, depth + 1)
+
+
 class RecordedThreads:
     """Threads that start during a session are recorded, and so is work given to older ones."""
 
@@ -198,11 +220,9 @@ class RecordedThreads:
 
         @functools.wraps(original)
         def put(self: Any, item: Any, *args: Any, **kwargs: Any) -> Any:
-            leaves = item if isinstance(item, tuple | list) else (item,)
-            for one in leaves if modes.installed else ():
-                if isinstance(one, torch.Tensor):
-                    with modes.paused():
-                        recorder.escape(one, "another thread", 0)
+            for one in _memory_in(item) if modes.installed else ():
+                with modes.paused():
+                    recorder.escape(one, "another thread", 0)
             return original(self, item, *args, **kwargs)
 
         queue.Queue.put = put  # type: ignore[method-assign]

@@ -63,14 +63,24 @@ PURE_MODULES = frozenset(
             "heapq",
         ),
         *("bisect", "_bisect", "_heapq", "typing", "_collections", "_struct", "scipy"),
+        *("base64", "binascii", "hashlib", "_hashlib", "zlib", "uuid", "datetime"),
     }
 )
+#: Functions that make a text or bytes of what they are given, in packages that write files else.
+_MAKING_TEXT = frozenset({"dumps", "safe_dump", "pformat", "format_exc", "tabulate"})
 _IMPURE = frozenset({"setattr", "exec", "eval", "delattr", "__import__"})
 #: Methods that put what they are given into their object.
 FILLING = frozenset(
     {
         *("append", "appendleft", "extend", "extendleft", "insert", "add", "setdefault", "update"),
         *("put", "put_nowait", "push", "heappush", "__setitem__"),
+    }
+)
+#: Those of them that give nothing back, whatever they belong to.
+GIVING_NOTHING = frozenset(
+    {
+        *("append", "appendleft", "extend", "extendleft", "insert", "put", "put_nowait"),
+        *("heappush", "__setitem__"),
     }
 )
 #: Methods of texts and numbers.
@@ -113,7 +123,7 @@ def observes(called: Any, name: str) -> bool:
     module = module_of(called)
     root = module.partition(".")[0]
     if root in OBSERVING or module.startswith(_OBSERVING_MODULES):
-        return not name.startswith(("load", "dumps", "get"))
+        return not name.startswith(("load", "get")) and name not in _MAKING_TEXT
     if root in ("numpy", "torch"):
         return name in VERBS or name == "save"
     return name in VERBS and (root in PURE_MODULES or root in ("sys", "os", "_io", "builtins"))
@@ -124,6 +134,8 @@ def computes(called: Any, name: str) -> bool:
     if called is None:
         return name in PURE_METHODS or (hasattr(builtins, name) and name not in _IMPURE)
     root = module_of(called).partition(".")[0]
+    if root in OBSERVING:
+        return name in _MAKING_TEXT or name.startswith("load")
     return root in PURE_MODULES and name not in _IMPURE
 
 

@@ -16,6 +16,7 @@ import enum
 import functools
 import itertools
 import sys
+import threading
 import types
 from collections.abc import Callable, Hashable, Iterator
 from types import (
@@ -31,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import torch
 
-from veracity.tracing import findings, flow, reached, source
+from veracity.tracing import findings, flow, older_threads, reached, source
 from veracity.tracing.flow import Decided, Taint, Task
 from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
@@ -64,6 +65,8 @@ class PythonStates:
         self._first: dict[str, Values] = {}
         self._code: dict[str, list[Reached]] = {}
         self._judged: set[tuple[str, str]] = set()
+        #: Nodes that decide by what other threads assign.
+        self._heard: set[str] = set()
 
     def look_at_frame(self, node: TracedNode) -> None:
         """Look at the function that is running, which marks the inputs of a node."""
@@ -96,6 +99,7 @@ class PythonStates:
 
     def _look(self, node: TracedNode, roots: list[tuple[str, str, Any]]) -> None:
         code = self._code[node.name]
+        self._tell_threads(node, code)
         found = dict(_values([*roots, *_globals(code)]))
         first = self._first.get(node.name)
         if first is None:
@@ -115,6 +119,25 @@ class PythonStates:
         if found is not None:
             place = f"{_file(code, found)}:{found.line}"
             self._session.tell(findings.changing_value(node.name, path, place, found.taint.what))
+
+    def _tell_threads(self, node: TracedNode, code: list[Reached]) -> None:
+        """Tell about values that another thread assigns and the node decides by."""
+        if threading.active_count() == 1 or node.completed > 1:
+            return
+        for told in older_threads.told_by_others():
+            if (node.name, told.key) in self._judged or not older_threads.reads(code, told):
+                continue
+            self._judged.add((node.name, told.key))
+            found = _decides(code, told.key)
+            if found is not None:
+                self._heard.add(node.name)
+                place = f"{_file(code, found)}:{found.line}"
+                name = told.key.lstrip(".@")
+                self._session.tell(findings.told_by_thread(node.name, name, place))
+
+    def hears_nothing(self, node: TracedNode) -> bool:
+        """Say whether no other thread can tell a node anything that it decides by."""
+        return node.name in self._code and node.name not in self._heard and older_threads.are_known()
 
     def _tell_clocks(self, node: TracedNode, code: list[Reached]) -> None:
         for scope, names in code:

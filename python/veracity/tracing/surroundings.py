@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.utils.dlpack
 
 from veracity._generators import gpu_in_use
 from veracity.tracing import array_plain, arrays, constructors, fast_paths
@@ -40,6 +41,7 @@ class Surroundings:
             ("pause", self._session.modes.paused),
             ("escaped", self._array_escaped),
             ("active", lambda: self._session.modes.installed),
+            ("defers", lambda: self._session.modes.installed),
             ("user_location", self._session.recorder.here),
             ("watch", Watch(self._session)),
         ):
@@ -75,6 +77,27 @@ class Surroundings:
             original = getattr(torch, name)
             undo.callback(setattr, torch, name, original)
             setattr(torch, name, watched(original))
+        self._watch_capsules(undo)
+
+    def _watch_capsules(self, undo: contextlib.ExitStack) -> None:
+        """Know memory that leaves in a capsule of DLPack: no mode sees that function.
+
+        A tensor that is made of the capsule is the same memory, and recorded like it.
+        """
+        original = torch.utils.dlpack.to_dlpack
+
+        @functools.wraps(original)
+        def hand_out(tensor: torch.Tensor) -> Any:
+            with self._session.modes.paused():
+                if self._session.recorder.is_traced(tensor):
+                    self._session.recorder.share(tensor)
+                    self._session.recorder.escape(tensor, "__dlpack__", 0)
+                return original(tensor)
+
+        for owner in (torch.utils.dlpack, torch):
+            if getattr(owner, "to_dlpack", None) is original:
+                undo.callback(setattr, owner, "to_dlpack", original)
+                owner.to_dlpack = hand_out
 
     def run_eagerly(self, undo: contextlib.ExitStack) -> None:
         """Keep `torch.compile` out: seen through modes, it would stay eager after the session.
