@@ -54,6 +54,8 @@ class Closing:
             carry.light_pass(self._session, node)
             passes.check_unobserved(self._session, node, running)
         else:
+            if self._session.reads.wanted:
+                self._session.reads.note(passes.recorded(self._session, node, closed["slice"]))
             passes.compare(self._session, node, running, closed)
             self._add_escapes(node, closed)
         if node.completed >= self._session.options.max_cached_io:
@@ -104,6 +106,8 @@ class Closing:
         for escape, trail in zip(closed["escapes"], closed["trails"], strict=True):
             what, place, _ = escape
             decision = self._judged(trail, what)
+            if what not in decisions.MEMORY and what != decisions.RAISES:
+                self._session.skips.left_inside(trail)
             if what == decisions.THREAD and self._session.python_states.hears_nothing(node):
                 decision = None
             if decision is None:
@@ -113,6 +117,7 @@ class Closing:
                 self._session.tell(findings.caught(node.name, place, decision))
             else:
                 self.decided.setdefault((node.name, what, place), decision)
+                self._session.reads.wanted = self._session.reads.wanted or bool(decision.only_in)
                 kept.append(escape)
         return kept
 

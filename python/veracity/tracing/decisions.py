@@ -8,10 +8,13 @@ reaches does: printing, logging, metrics that are never read back, checks that o
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from veracity.tracing import flow, observers, source
 from veracity.tracing.flow import Decided, Outcome, Taint, Task
+from veracity.tracing.reads import Region, region_of
 from veracity.tracing.resolving import Names, names_in, names_of
 from veracity.tracing.source import Place, Scope
 from veracity.tracing.trail import MOST_FRAMES, Step
@@ -58,12 +61,14 @@ class Decision:
         text: The expression in which the value left.
         line: The line on which it is sure, in the file of the value.
         by: The function that is given the value, where that is what decides.
+        only_in: Memory that the value is put into: it decides only if a program reads that.
     """
 
     what: str
     text: str = ""
     line: int = 0
     by: str = ""
+    only_in: tuple[Region, ...] = ()
 
 
 def judge(trail: tuple[Step, ...] | None, what: str) -> Decision | None:
@@ -76,16 +81,28 @@ def judge(trail: tuple[Step, ...] | None, what: str) -> Decision | None:
     text = source.text_of(place.file, _shown(place.nodes[0]))
     if what == THREAD:
         return None if _in_observer(trail) else Decision("memory", text, trail[0].line)
-    search = _Search(trail, of_array=what == LIBRARY)
-    try:
-        search.climb(what)
-        search.read_back()
-    except Decided as found:
-        line = found.line if found.by else found.taint.line
-        return Decision(found.taint.what, text, line, found.by)
-    except Exception:  # any: what code looks like is up to the user, and doubt is told
-        return None if what == LIBRARY else Decision("unknown", text)
-    return None
+    first: Decided | None = None
+    unread: list[Any] = []
+    while True:
+        try:
+            search = _Search(trail, of_array=what == LIBRARY, unread=tuple(unread))
+            search.climb(what)
+            search.read_back()
+        except Decided as found:
+            if found.memory is not None and region_of(found.memory) is not None:
+                first = first or found
+                unread.append(found.memory)  # what else does it decide?
+                continue
+            return _decision(found, text)
+        except Exception:  # any: what code looks like is up to the user, and doubt is told
+            return None if what == LIBRARY else Decision("unknown", text)
+        return None if first is None else _decision(first, text, unread)
+
+
+def _decision(found: Decided, text: str, unread: Iterable[Any] = ()) -> Decision:
+    line = found.line if found.by else found.taint.line
+    regions = tuple(region for one in unread if (region := region_of(one)) is not None)
+    return Decision(found.taint.what, text, line, found.by, regions)
 
 
 def _in_observer(trail: tuple[Step, ...]) -> bool:
@@ -117,9 +134,11 @@ def _place(step: Step) -> Place | None:
 class _Search:
     """Follows one value."""
 
-    def __init__(self, trail: tuple[Step, ...], *, of_array: bool = False) -> None:
+    def __init__(
+        self, trail: tuple[Step, ...], *, of_array: bool, unread: tuple[Any, ...]
+    ) -> None:
         self._trail = trail
-        self._of_array = of_array
+        self._of_array, self._unread = of_array, unread
         self._walks = 0
         #: Attributes and variables of modules that hold it, and how far they were looked at.
         self._kept: dict[str, Taint] = {}
@@ -188,7 +207,7 @@ class _Search:
         self._walks += 1
         if self._walks > MOST_WALKS:
             raise Decided(Taint("unknown", self._trail[0].line), self._trail[0].line)
-        task.of_array = self._of_array
+        task.of_array, task.unread = self._of_array, self._unread
         outcome = flow.walk(task)
         for key, taint in outcome.kept.items():
             self._kept.setdefault(key, taint)

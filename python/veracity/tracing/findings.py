@@ -338,6 +338,18 @@ def changing_value(node: str, path: str, location: str, what: str) -> Diagnostic
     )
 
 
+def skipped(node: str, location: str) -> Diagnostic:
+    """Return the finding for a node that runs only when data says so."""
+    return _warning(
+        "VER0917",
+        node,
+        f"a value of a node decides here whether `{node}` runs: a bundle runs every node on every "
+        "tick",
+        location,
+        "run every node on every tick, and choose between results with `torch.where` in a node",
+    )
+
+
 def told_by_thread(node: str, name: str, location: str) -> Diagnostic:
     """Return the finding for a Python value that another thread assigns."""
     return _warning(

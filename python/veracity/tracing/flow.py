@@ -35,10 +35,10 @@ class Taint:
 class Decided(Exception):  # noqa: N818 - it ends a walk, and is no error
     """The value decides something that the export computes."""
 
-    def __init__(self, taint: Taint, line: int, by: str = "") -> None:
-        """Say what it decides, on which line it is sure, and who is given it."""
+    def __init__(self, taint: Taint, line: int, by: str = "", memory: Any = None) -> None:
+        """Say what it decides, on which line it is sure, who is given it, or what holds it."""
         super().__init__(taint.what)
-        self.taint, self.line, self.by = taint, line, by
+        self.taint, self.line, self.by, self.memory = taint, line, by, memory
 
 
 @dataclass
@@ -51,6 +51,8 @@ class Outcome:
         parameters: Parameters whose objects were changed.
         kept: Attributes, by `.name`, and variables of outer scopes, by `@name`, that hold it.
         met: Whether the walk came to an expression that gives the value.
+        decided_calls: Of a walk around nodes: the nodes that run because of the value, by what
+            decides it.
     """
 
     returned: Taint | None = None
@@ -58,6 +60,7 @@ class Outcome:
     parameters: dict[str, Taint] = field(default_factory=dict)
     kept: dict[str, Taint] = field(default_factory=dict)
     met: bool = False
+    decided_calls: dict[Taint, set[str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -75,6 +78,9 @@ class Task:
         depth: How many calls deep it is.
         opens: Whether a node is known to be open where the value is.
         of_array: Whether the value is an array that records: only other libraries are asked for.
+        unread: Tensors and arrays that nothing reads but what the source shows.
+        around: Of a walk around nodes: the calls that lead to nodes. Nothing is decided in it but
+            which of them are made.
     """
 
     scope: Scope
@@ -87,6 +93,8 @@ class Task:
     depth: int = 0
     opens: bool = True
     of_array: bool = False
+    unread: tuple[Any, ...] = ()
+    around: dict[ast.AST, set[str]] | None = None
 
 
 def has_marks(scope: Scope) -> bool:
@@ -120,7 +128,8 @@ class _Walk:
         self.names = task.names
         self.tainted = dict(task.tainted)
         self.control = task.control
-        self.closed = not task.is_node and has_marks(task.scope)
+        self.is_around = task.around is not None
+        self.closed = not task.is_node and not self.is_around and has_marks(task.scope)
         self.outcome = Outcome()
         self.aliases: dict[str, str] = {}
         self.outer: set[str] = set()
@@ -134,9 +143,9 @@ class _Walk:
 
     # What the value reaches
 
-    def decide(self, taint: Taint, node: ast.AST, by: str = "") -> None:
-        if not self.closed and not self.task.of_array:
-            raise Decided(taint, getattr(node, "lineno", taint.line), by)
+    def decide(self, taint: Taint, node: ast.AST, by: str = "", memory: Any = None) -> None:
+        if not self.closed and not self.task.of_array and not self.is_around:
+            raise Decided(taint, getattr(node, "lineno", taint.line), by, memory)
 
     def raise_(self, taint: Taint) -> None:
         if self.outcome.raised is None:
@@ -209,8 +218,8 @@ class _Walk:
         taint = self.value(statement.value)
         target = statement.target
         before = self.read(target)
-        if taint is not None and self.names.is_memory(target):
-            self.decide(taint, statement)
+        if taint is not None:
+            self.write_shared(target, taint)
         self.assign(target, taint or before)
 
     def do_delete(self, statement: ast.Delete) -> None:
@@ -320,6 +329,8 @@ class _Walk:
         cut_before, self.loop_cut = self.loop_cut, None
         for _ in range(3):
             before = (dict(self.tainted), self.control, self.closed)
+            if self.is_around:
+                self.control = outside  # whoever left the loop early began no further tick
             taint = step()
             self.control = self.control or taint
             self.block(body)
@@ -371,6 +382,8 @@ class _Walk:
         raised_before, self.outcome.raised = self.outcome.raised, None
         self.block(body)
         raised, self.outcome.raised = self.outcome.raised, raised_before
+        if raised is not None and self.task.around:
+            self.skips_calls(body, raised)
         if raised is None:
             self.block(orelse)
             self.branches([*(one.body for one in handlers), []], None)
@@ -378,6 +391,13 @@ class _Walk:
         for name in _assigned(body):
             self.assign_name(name, raised)
         self.branches([orelse, *(one.body for one in handlers)], raised)
+
+    def skips_calls(self, body: list[ast.stmt], raised: Taint) -> None:
+        """An exception that is caught skips the calls behind it."""
+        for node in (node for statement in body for node in ast.walk(statement)):
+            behind = getattr(node, "lineno", 0) > raised.line
+            if behind and self.task.around and node in self.task.around:
+                self.outcome.decided_calls.setdefault(raised, set()).update(self.task.around[node])
 
     # Assignments
 
@@ -421,6 +441,13 @@ class _Walk:
         if base is not None and base.what == "memory":
             self.decide(base, target)
 
+    def write_shared(self, target: ast.expr, taint: Taint) -> None:
+        """Something made of the value is put into memory that others may show."""
+        if self.names.is_memory(target):
+            memory = self.names.memory_of(target)
+            if not any(one is memory for one in self.task.unread):
+                self.decide(taint, target, memory=memory)
+
     def assign_name(self, name: str, taint: Taint | None) -> None:
         if name in self.outer and taint is not None:
             self.keep("@" + name, taint)
@@ -431,8 +458,7 @@ class _Walk:
 
     def change(self, target: ast.expr, taint: Taint) -> None:
         """Something made of the value is put into an object."""
-        if self.names.is_memory(target):
-            self.decide(taint, target)
+        self.write_shared(target, taint)
         root = self.root(target)
         seen: set[str] = set()
         while root is not None and root not in seen:
@@ -481,6 +507,10 @@ class _Walk:
             return None
         source = self.met(node)
         raising = self.task.raising.get(node)
+        if self.task.around and node in self.task.around and self.control is not None:
+            self.outcome.decided_calls.setdefault(self.control, set()).update(
+                self.task.around[node]
+            )
         if self.task.opens and (source is not None or raising is not None):
             self.closed = False  # it was seen inside of a node
         if raising is not None:
@@ -614,6 +644,8 @@ class _Walk:
         taint = taint or self.control
         if taint is not None:
             self.decide(taint, node, "" if name in observers.MARKS_OUT else name)
+        if self.is_around:
+            return None
         if name in observers.MARKS_OUT:
             self.closed = True
         elif name in observers.MARKS_IN:
@@ -692,6 +724,8 @@ class _Walk:
                 control=None if self.closed else self.control,
                 depth=self.task.depth + 1,
                 of_array=self.task.of_array,
+                unread=self.task.unread,
+                around={} if self.is_around else None,
             )
         )
         if outcome.raised is not None:

@@ -28,6 +28,16 @@ MOST_NESTED = 3
 _native = torch._C
 
 
+#: Ways in which Python gets the values of a tensor.
+_LEAVING = frozenset(
+    {
+        *(torch.Tensor.item, torch.Tensor.__bool__, torch.Tensor.__float__, torch.Tensor.__int__),
+        *(torch.Tensor.tolist, torch.Tensor.__index__, torch.Tensor.is_nonzero),
+        *(torch.Tensor.numpy, torch.Tensor.equal, torch.equal, torch.allclose),
+    }
+)
+
+
 class RecordingMode(TorchFunctionMode):
     """Hands every call of torch to the recorder."""
 
@@ -35,7 +45,10 @@ class RecordingMode(TorchFunctionMode):
         """Record with `recorder`."""
         super().__init__()
         self._call = recorder.call
+        self._has_open = recorder.has_open
         self.sparse = Sparse(recorder)
+        #: Given tensors of which Python gets a value while no node is open.
+        self.left_between: Callable[[torch.Tensor], None] | None = None
 
     def __torch_function__(
         self,
@@ -50,6 +63,8 @@ class RecordingMode(TorchFunctionMode):
                 result = self.sparse.call(func, args, kwargs)
             if result is not NotImplemented:
                 return result
+        if func in _LEAVING and self.left_between is not None and not self._has_open():
+            self.left_between(args[0])
         return self._call(func, args, kwargs)
 
 
@@ -98,6 +113,10 @@ class Modes:
         self._function = RecordingMode(recorder)
         self._net = RecordingNet(recorder)
         self._local = threading.local()
+
+    def listen_between(self, left: Callable[[torch.Tensor], None]) -> None:
+        """Hear of values that Python gets while no node is open."""
+        self._function.left_between = left
 
     @property
     def sparse(self) -> Sparse:

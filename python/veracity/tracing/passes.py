@@ -145,6 +145,13 @@ def slice_of(session: Session, node: TracedNode) -> Any:
     return session.recorder.slice(node.slice_number, node.input_names(), ports)
 
 
+def recorded(session: Session, node: TracedNode, number: int) -> Slice:
+    """Return the program of any pass, as it was recorded."""
+    ports = [mark.number for mark in node.result_marks().values()]
+    found: Slice = session.recorder.slice(number, node.input_names(), ports)
+    return found
+
+
 def versions_of(program: Slice) -> list[tuple[int, int | None]]:
     """Return storage and write counter of every constant; tensors of inference mode have none."""
     return [
@@ -222,9 +229,8 @@ def _changed_constants(
 ) -> list[Diagnostic]:
     """Return findings for constants that hold other values; `only` those on some storages."""
     assert node.first_slice is not None
-    ports = [mark.number for mark in node.result_marks().values()]
-    first_slice = session.recorder.slice(node.first_slice, node.input_names(), ports)
-    later_slice = session.recorder.slice(later, node.input_names(), ports)
+    first_slice = recorded(session, node, node.first_slice)
+    later_slice = recorded(session, node, later)
     found: list[Diagnostic] = []
     for what, location, first, other in session.recorder.differences(node.first_slice, later):
         if what != "constant":

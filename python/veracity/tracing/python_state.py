@@ -32,11 +32,13 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import torch
 
+from veracity.errors import Diagnostic
 from veracity.tracing import findings, flow, older_threads, reached, source
 from veracity.tracing.flow import Decided, Taint, Task
 from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
 from veracity.tracing.reached import Reached
+from veracity.tracing.reads import Region, region_of
 from veracity.tracing.resolving import Names, names_of
 from veracity.tracing.trail import keep_trail
 
@@ -67,6 +69,8 @@ class PythonStates:
         self._judged: set[tuple[str, str]] = set()
         #: Nodes that decide by what other threads assign.
         self._heard: set[str] = set()
+        #: Findings that matter if a program reads some memory.
+        self._if_read: list[tuple[Region, Diagnostic]] = []
 
     def look_at_frame(self, node: TracedNode) -> None:
         """Look at the function that is running, which marks the inputs of a node."""
@@ -115,10 +119,25 @@ class PythonStates:
         if (node.name, key) in self._judged:
             return
         self._judged.add((node.name, key))
-        found = _decides(code, key)
-        if found is not None:
+        unread: list[Any] = []
+        waiting: list[tuple[Region, Diagnostic]] = []
+        while (found := _decides(code, key, tuple(unread))) is not None:
             place = f"{_file(code, found)}:{found.line}"
-            self._session.tell(findings.changing_value(node.name, path, place, found.taint.what))
+            told = findings.changing_value(node.name, path, place, found.taint.what)
+            region = region_of(found.memory)
+            if region is None:
+                self._session.tell(told)
+                return
+            unread.append(found.memory)  # what else does it decide?
+            waiting.append((region, told))
+        self._if_read += waiting
+        self._session.reads.wanted = self._session.reads.wanted or bool(waiting)
+
+    def tell_read(self) -> None:
+        """Tell about values that only pick what is written where, if a program reads it there."""
+        for region, told in self._if_read:
+            if self._session.reads.may_read(region):
+                self._session.tell(told)
 
     def _tell_threads(self, node: TracedNode, code: list[Reached]) -> None:
         """Tell about values that another thread assigns and the node decides by."""
@@ -296,7 +315,7 @@ def _is_clock(node: ast.AST, names: Names) -> bool:
     return isinstance(called, BuiltinFunctionType) and called.__module__ in ("time", None)
 
 
-def _decides(code: list[Reached], key: str) -> Decided | None:
+def _decides(code: list[Reached], key: str, unread: tuple[Any, ...] = ()) -> Decided | None:
     """Return what a value decides that the source has a name for."""
     if key.startswith("="):
         scope, names = code[0] if code else (None, None)
@@ -308,8 +327,8 @@ def _decides(code: list[Reached], key: str) -> Decided | None:
             if isinstance(node, ast.Name) and node.id == key[1:] and isinstance(node.ctx, ast.Load)
         ]
         sources: dict[ast.AST, Taint] = {one: Taint("value", one.lineno) for one in loads}
-        return _walk_all(code, [Task(scope, names, sources=sources, opens=False)])
-    return _walk_all(code, list(_reading(code, {key: Taint("value", 0)})))
+        return _walk_all(code, [Task(scope, names, sources=sources, opens=False)], unread)
+    return _walk_all(code, list(_reading(code, {key: Taint("value", 0)})), unread)
 
 
 def _reading(code: list[Reached], keys: dict[str, Taint]) -> Iterator[Task]:
@@ -333,13 +352,16 @@ def _reads(scope: ast.AST) -> Iterator[tuple[str, int]]:
             yield f"@{node.id}", node.lineno
 
 
-def _walk_all(code: list[Reached], waiting: list[Task]) -> Decided | None:
+def _walk_all(
+    code: list[Reached], waiting: list[Task], unread: tuple[Any, ...] = ()
+) -> Decided | None:
     """Walk functions, and those that read or get what they keep and return."""
     known: set[str] = set()
     returned: set[ast.AST] = set()
     try:
         while waiting:
             task = waiting.pop()
+            task.unread = unread
             outcome = flow.walk(task)
             fresh = {key: one for key, one in outcome.kept.items() if key not in known}
             known.update(fresh)

@@ -149,6 +149,14 @@ class Names:
                 return False
         return kind is not None and issubclass(kind, torch.Tensor | numpy.ndarray)
 
+    def memory_of(self, node: ast.expr) -> Any:
+        """Return the tensor or array that an expression is or shows a part of, where it is known."""
+        found = self.resolve(node)
+        while found is NO_OBJECT and isinstance(node, ast.Subscript):
+            node = node.value
+            found = self.resolve(node)
+        return found if isinstance(found, torch.Tensor | numpy.ndarray) else None
+
     def fills(self, owner: ast.expr, name: str) -> bool:
         """Say whether a method puts its argument into the object that it belongs to."""
         if name not in observers.FILLING:

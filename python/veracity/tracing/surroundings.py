@@ -155,7 +155,8 @@ class Surroundings:
 
     def _array_escaped(self, tensor: torch.Tensor, how: str) -> None:
         with self._session.modes.paused():
-            self._session.recorder.escape(tensor, _WAYS_OUT.get(how, how), 0)
+            if not self._session.recorder.escape(tensor, _WAYS_OUT.get(how, how), 0):
+                self._session.skips.left_between(tensor)
 
 
 class Watch(arrays.Watch):
