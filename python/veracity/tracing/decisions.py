@@ -17,7 +17,7 @@ from veracity.tracing.flow import Decided, Outcome, Taint, Task
 from veracity.tracing.reads import Region, region_of
 from veracity.tracing.resolving import Names, names_in, names_of
 from veracity.tracing.source import Place, Scope
-from veracity.tracing.trail import MOST_FRAMES, Step
+from veracity.tracing.trail import Step
 
 #: Ways in which a call may end early because of data.
 RAISES = "may raise"
@@ -200,7 +200,8 @@ class _Search:
             if first is not None and not outcome.met and not self._of_array:
                 raise Decided(Taint("unknown", step.line), step.line)  # the walk passed it by
             first, raised = outcome.returned, outcome.raised
-        if first is not None and len(self._trail) == MOST_FRAMES and not self._of_array:
+        if first is not None and not self._of_array:
+            # To code that is not the user's, on another thread say, or farther than was kept.
             raise Decided(first, first.line)
 
     def _walk(self, task: Task) -> Outcome:

@@ -22,6 +22,10 @@ from veracity.tracing.source import Scope, own_nodes
 
 #: How deep calls are followed.
 MOST_DEPTH = 6
+#: Who raises: an operation of torch, Python (`raise`, `assert`, `1 / x`), a warning that is an error.
+TORCH, PYTHON, WARNING = "torch", "python", "warning"
+#: What a logger owes to the values that it was given: asking whether there is one tells nothing.
+HELD = "held"
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Outcome:
     Attributes:
         returned: The taint of what it returns.
         raised: The taint of an exception that it may raise.
+        raised_by: Who raises it: `TORCH`, `PYTHON`, `WARNING`.
         parameters: Parameters whose objects were changed.
         kept: Attributes, by `.name`, and variables of outer scopes, by `@name`, that hold it.
         met: Whether the walk came to an expression that gives the value.
@@ -57,10 +62,25 @@ class Outcome:
 
     returned: Taint | None = None
     raised: Taint | None = None
+    raised_by: set[str] = field(default_factory=set)
     parameters: dict[str, Taint] = field(default_factory=dict)
     kept: dict[str, Taint] = field(default_factory=dict)
     met: bool = False
     decided_calls: dict[Taint, set[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Around:
+    """The calls in a function that lead to nodes, and the names of all nodes."""
+
+    calls: dict[ast.AST, set[str]]
+    nodes: frozenset[str]
+
+    def holds_all(self, body: list[ast.stmt]) -> bool:
+        """Say whether a block runs every node."""
+        inside = (node for statement in body for node in ast.walk(statement))
+        found: set[str] = set().union(*(self.calls.get(node, set()) for node in inside))
+        return found >= self.nodes
 
 
 @dataclass
@@ -79,7 +99,7 @@ class Task:
         opens: Whether a node is known to be open where the value is.
         of_array: Whether the value is an array that records: only other libraries are asked for.
         unread: Tensors and arrays that nothing reads but what the source shows.
-        around: Of a walk around nodes: the calls that lead to nodes. Nothing is decided in it but
+        around: Of a walk around nodes: the calls that lead to them. Nothing is decided in it but
             which of them are made.
     """
 
@@ -94,7 +114,7 @@ class Task:
     opens: bool = True
     of_array: bool = False
     unread: tuple[Any, ...] = ()
-    around: dict[ast.AST, set[str]] | None = None
+    around: Around | None = None
 
 
 def has_marks(scope: Scope) -> bool:
@@ -134,6 +154,10 @@ class _Walk:
         self.aliases: dict[str, str] = {}
         self.outer: set[str] = set()
         self.loop_cut: Taint | None = None
+        #: Calls of which nobody uses the result.
+        self.unused: set[ast.Call] = set()
+        #: How many blocks around this statement catch exceptions.
+        self.guards = 0
         arguments = getattr(task.scope, "args", None)
         self.parameters = {one.arg for one in _parameters(arguments)} if arguments else set()
 
@@ -147,9 +171,15 @@ class _Walk:
         if not self.closed and not self.task.of_array and not self.is_around:
             raise Decided(taint, getattr(node, "lineno", taint.line), by, memory)
 
-    def raise_(self, taint: Taint) -> None:
+    def raise_(self, taint: Taint, by: str = PYTHON) -> None:
+        self.outcome.raised_by.add(by)
         if self.outcome.raised is None:
             self.outcome.raised = taint
+
+    def may_raise(self, taint: Taint | None, node: ast.AST) -> None:
+        """An operation that is not defined for every value may raise, where that is caught."""
+        if taint is not None and self.guards and not self.task.of_array:
+            self.raise_(Taint("exception", getattr(node, "lineno", taint.line)))
 
     def cut(self, taint: Taint) -> None:
         """The rest of the function runs or does not run because of the value."""
@@ -200,6 +230,8 @@ class _Walk:
             and method.attr not in observers.VERBS
         ):
             self.write_memory(method.value)
+        if isinstance(value, ast.Call):
+            self.unused.add(value)
         if self.control is not None and isinstance(value, ast.Call):
             self.call(value, discarded=True)
         else:
@@ -278,9 +310,11 @@ class _Walk:
         taint = self.of_control(taint, "branch", statement)
         self.branches([case.body for case in statement.cases], taint)
 
-    def of_control(self, taint: Taint | None, what: str, node: ast.stmt) -> Taint | None:
+    def of_control(self, taint: Taint | None, what: str, node: ast.stmt | ast.expr) -> Taint | None:
         """Return what runs because of the value; what an array decides is heard by itself."""
-        return None if taint is None or self.task.of_array else Taint(what, node.lineno)
+        if taint is None or taint.what == HELD or self.task.of_array:
+            return None
+        return Taint(what, node.lineno)
 
     def branches(self, blocks: list[list[ast.stmt]], taint: Taint | None) -> None:
         """Walk blocks of which one runs."""
@@ -309,8 +343,7 @@ class _Walk:
         def test() -> Taint | None:
             return self.of_control(self.value(statement.test), "loop", statement)
 
-        self.loop(statement.body, test)
-        self.block(statement.orelse)
+        self.after_loop(statement, self.loop(statement.body, test))
 
     def do_for(self, statement: ast.For | ast.AsyncFor) -> None:
         def step() -> Taint | None:
@@ -319,17 +352,24 @@ class _Walk:
             what = "value" if taint is None else _of_loop(statement.iter, taint)
             return self.of_control(taint, what, statement)
 
-        self.loop(statement.body, step)
-        self.block(statement.orelse)
+        self.after_loop(statement, self.loop(statement.body, step))
 
     do_asyncfor = do_for
 
-    def loop(self, body: list[ast.stmt], step: Callable[[], Taint | None]) -> None:
+    def after_loop(self, statement: ast.While | ast.For | ast.AsyncFor, cut: Taint | None) -> None:
+        """Walk what runs unless the loop was left early."""
+        if cut is None or not statement.orelse:
+            self.block(statement.orelse)
+        else:
+            self.branches([statement.orelse, []], cut)
+
+    def loop(self, body: list[ast.stmt], step: Callable[[], Taint | None]) -> Taint | None:
+        """Walk a loop; return why it may be left early."""
         outside = self.control
         cut_before, self.loop_cut = self.loop_cut, None
         for _ in range(3):
             before = (dict(self.tainted), self.control, self.closed)
-            if self.is_around:
+            if self.task.around is not None and self.task.around.holds_all(body):
                 self.control = outside  # whoever left the loop early began no further tick
             taint = step()
             self.control = self.control or taint
@@ -338,7 +378,8 @@ class _Walk:
             if before == (self.tainted, self.control, self.closed):
                 break
         self.control = outside or self.return_cut
-        self.loop_cut = cut_before
+        cut, self.loop_cut = self.loop_cut, cut_before
+        return cut
 
     def do_with(self, statement: ast.With | ast.AsyncWith) -> None:
         catches = False
@@ -346,8 +387,8 @@ class _Walk:
             taint = self.value(item.context_expr)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, taint)
+            catches = catches or self.names.swallows(item.context_expr)
             name = _last_name(getattr(item.context_expr, "func", item.context_expr))
-            catches = catches or name in ("suppress", "raises")
             if name in ("redirect_stdout", "redirect_stderr") and self.outcome.raised is None:
                 self.captured = item.context_expr
         if catches:
@@ -360,7 +401,7 @@ class _Walk:
     captured: ast.expr | None = None
 
     def do_try(self, statement: ast.Try) -> None:
-        handlers = [one for one in statement.handlers if _goes_on(one) and _may_catch(one)]
+        handlers = [one for one in statement.handlers if _goes_on(one)]
         if handlers:
             self.guarded(statement.body, handlers, statement.orelse)
         else:
@@ -380,14 +421,22 @@ class _Walk:
     ) -> None:
         """Walk a block whose exceptions are caught: one because of the value is a decision."""
         raised_before, self.outcome.raised = self.outcome.raised, None
+        by_before, self.outcome.raised_by = self.outcome.raised_by, set()
+        self.guards += 1
         self.block(body)
+        self.guards -= 1
         raised, self.outcome.raised = self.outcome.raised, raised_before
-        if raised is not None and self.task.around:
-            self.skips_calls(body, raised)
+        by, self.outcome.raised_by = self.outcome.raised_by, by_before
+        if raised is not None and handlers and not any(_may_catch(one, by) for one in handlers):
+            self.outcome.raised = self.outcome.raised or raised  # it goes further out
+            self.outcome.raised_by |= by
+            raised = None
         if raised is None:
             self.block(orelse)
             self.branches([*(one.body for one in handlers), []], None)
             return
+        if self.task.around is not None:
+            self.skips_calls(body, raised)
         for name in _assigned(body):
             self.assign_name(name, raised)
         self.branches([orelse, *(one.body for one in handlers)], raised)
@@ -395,9 +444,14 @@ class _Walk:
     def skips_calls(self, body: list[ast.stmt], raised: Taint) -> None:
         """An exception that is caught skips the calls behind it."""
         for node in (node for statement in body for node in ast.walk(statement)):
-            behind = getattr(node, "lineno", 0) > raised.line
-            if behind and self.task.around and node in self.task.around:
-                self.outcome.decided_calls.setdefault(raised, set()).update(self.task.around[node])
+            if getattr(node, "lineno", 0) > raised.line:
+                self.reach_call(node, raised)
+
+    def reach_call(self, node: ast.AST, taint: Taint | None) -> None:
+        """Of a walk around nodes: whether a call is made depends on the value."""
+        around = self.task.around
+        if around is not None and taint is not None and node in around.calls:
+            self.outcome.decided_calls.setdefault(taint, set()).update(around.calls[node])
 
     # Assignments
 
@@ -507,14 +561,11 @@ class _Walk:
             return None
         source = self.met(node)
         raising = self.task.raising.get(node)
-        if self.task.around and node in self.task.around and self.control is not None:
-            self.outcome.decided_calls.setdefault(self.control, set()).update(
-                self.task.around[node]
-            )
+        self.reach_call(node, self.control)
         if self.task.opens and (source is not None or raising is not None):
             self.closed = False  # it was seen inside of a node
         if raising is not None:
-            self.raise_(raising)
+            self.raise_(raising, TORCH)
         method: Callable[[Any], Taint | None] = getattr(
             self, "of_" + type(node).__name__.lower(), self.of_other
         )
@@ -538,9 +589,15 @@ class _Walk:
             return False
         taint = self.task.sources.get(node) or Taint("value", node.lineno)
         self.into_file(node, name, taint)
-        if name.startswith("_assert") or name.startswith("_check"):
-            self.raise_(Taint("exception", node.lineno))
+        self.observer_raises(name, node)
         return True
+
+    def observer_raises(self, name: str, node: ast.Call) -> None:
+        """A call that only looks may raise: a check, or a warning that is an error."""
+        if name.lstrip("_").startswith(("assert", "check")):
+            self.raise_(Taint("exception", node.lineno))
+        elif name == "warn":
+            self.raise_(Taint("exception", node.lineno), WARNING)
 
     def into_file(self, node: ast.Call, name: str, taint: Taint) -> None:
         if name not in observers.INTO_FILES:
@@ -565,11 +622,21 @@ class _Walk:
         return self.tainted.get(node.id) or self.tainted.get("@" + node.id)
 
     def of_attribute(self, node: ast.Attribute) -> Taint | None:
-        return self.value(node.value) or self.tainted.get("." + node.attr)
+        found = self.value(node.value)
+        if found is not None and found.what == HELD:
+            found = replace(found, what="value")
+        return found or self.tainted.get("." + node.attr)
+
+    def of_compare(self, node: ast.Compare) -> Taint | None:
+        found = self.of_other(node)
+        if found is not None and found.what == HELD:
+            return None
+        return found
 
     def of_subscript(self, node: ast.Subscript) -> Taint | None:
         index = self.value(node.slice)
         taint = self.value(node.value)
+        self.may_raise(index or taint, node)
         return taint or (None if index is None else replace(index, what="index"))
 
     def of_namedexpr(self, node: ast.NamedExpr) -> Taint | None:
@@ -580,14 +647,27 @@ class _Walk:
     def of_ifexp(self, node: ast.IfExp) -> Taint | None:
         taint = self.value(node.test)
         if taint is not None:
+            outside = self.control
+            self.control = self.control or self.of_control(taint, "branch", node)
             self.value(node.body)
             self.value(node.orelse)
+            self.control = outside
             return Taint("branch", node.lineno)
         return _first([self.value(node.body), self.value(node.orelse)])
 
     def of_boolop(self, node: ast.BoolOp) -> Taint | None:
-        found = _first([self.value(one) for one in node.values])
+        outside, found = self.control, None
+        for one in node.values:
+            found = found or self.value(one)
+            self.control = outside or self.of_control(found, "branch", node)
+        self.control = outside
         return found and replace(found, what="branch")
+
+    def of_binop(self, node: ast.BinOp) -> Taint | None:
+        left, right = self.value(node.left), self.value(node.right)
+        if isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod | ast.Pow):
+            self.may_raise(right, node)
+        return left or right
 
     def of_lambda(self, node: ast.Lambda) -> Taint | None:
         return self.value(node.body)
@@ -625,6 +705,8 @@ class _Walk:
         taint = _first([found for _, found in given])
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         of_owner = self.value(owner) if owner is not None else self.value(node.func)
+        if of_owner is not None and of_owner.what == HELD:
+            of_owner = None if name in observers.VERBS else replace(of_owner, what="value")
         if name in observers.MARKS:
             return self.mark(node, name, taint)
         called = self.names.callable_of(node.func)
@@ -634,11 +716,33 @@ class _Walk:
         if observers.observes(called, name):
             if taint is not None:
                 self.into_file(node, name, taint)
-            return None
+            self.observer_raises(name, node)
+            return None if called is not None else self.unknown_observer(node, taint, of_owner)
         followed = self.follow(node, called, given)
         if followed is not NO_OBJECT:
             return followed or (of_owner if not isinstance(called, Local) else None)
         return self.unfollowed(node, name, called, taint, of_owner, discarded=discarded)
+
+    def unknown_observer(
+        self, node: ast.Call, taint: Taint | None, of_owner: Taint | None
+    ) -> Taint | None:
+        """Return what comes back from a call that only looks, if its name is right.
+
+        What it belongs to holds the value from then on, and may be asked for it.
+        """
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        found = taint or self.control
+        if owner is not None and found is not None and not self.closed:
+            root = self.root(owner)
+            if root is not None and self.read(owner) is None:
+                self.hold(root, Taint(HELD, found.line))
+        return None if node in self.unused else taint or of_owner
+
+    def hold(self, root: str, taint: Taint) -> None:
+        if root.startswith("."):
+            self.keep(root, taint)
+        else:
+            self.tainted[root] = taint
 
     def mark(self, node: ast.Call, name: str, taint: Taint | None) -> Taint | None:
         taint = taint or self.control
@@ -663,6 +767,7 @@ class _Walk:
         discarded: bool,
     ) -> Taint | None:
         """Return what a call whose source is not walked makes of the value."""
+        self.may_raise(taint, node)
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         if self.closed:
             return None  # the world's answer
@@ -725,11 +830,12 @@ class _Walk:
                 depth=self.task.depth + 1,
                 of_array=self.task.of_array,
                 unread=self.task.unread,
-                around={} if self.is_around else None,
+                around=Around({}, frozenset()) if self.is_around else None,
             )
         )
         if outcome.raised is not None:
-            self.raise_(outcome.raised)
+            for by in outcome.raised_by or {PYTHON}:
+                self.raise_(outcome.raised, by)
         for key, taint in outcome.kept.items():
             self.keep(key, taint)
         for name, taint in outcome.parameters.items():
@@ -761,11 +867,15 @@ _UNRELATED = frozenset(
 )
 
 
-def _may_catch(handler: ast.ExceptHandler) -> bool:
+def _may_catch(handler: ast.ExceptHandler, by: set[str]) -> bool:
+    """Say whether a handler may get what was raised because of the value."""
     if handler.type is None:
         return True
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(_last_name(kind) not in _UNRELATED for kind in kinds)
+    names = {_last_name(kind) for kind in kinds}
+    if PYTHON in by or (WARNING in by and any(name.endswith("Warning") for name in names)):
+        return True
+    return TORCH in by and bool(names - _UNRELATED)
 
 
 def _assigned(body: list[ast.stmt]) -> Iterator[str]:

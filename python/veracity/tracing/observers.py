@@ -44,6 +44,9 @@ VERBS = frozenset(
         *("assert_allclose", "assert_array_equal", "assert_equal", "set_trace", "breakpoint"),
     }
 )
+#: Those of Python's own, and of torch and NumPy: their other functions compute.
+_SHOWING = frozenset({"print", "write", "writelines", "breakpoint"})
+_SAVING = frozenset({"save", "savetxt", "savez", "savez_compressed", "_assert", "set_trace"})
 #: What writes into a file that it is given: which one may be read back.
 INTO_FILES = frozenset({"dump", "save", "print", "savetxt", "savez", "savez_compressed", "pprint"})
 #: Modules whose functions compute from their arguments and keep nothing.
@@ -51,19 +54,8 @@ PURE_MODULES = frozenset(
     {
         *("builtins", "math", "cmath", "operator", "statistics", "itertools", "functools", "copy"),
         *("decimal", "fractions", "numbers", "re", "string", "textwrap", "collections", "time"),
-        *(
-            "numpy",
-            "_operator",
-            "_functools",
-            "ast",
-            "struct",
-            "io",
-            "enum",
-            "dataclasses",
-            "heapq",
-        ),
-        *("bisect", "_bisect", "_heapq", "typing", "_collections", "_struct", "scipy"),
-        *("base64", "binascii", "hashlib", "_hashlib", "zlib", "uuid", "datetime"),
+        *("numpy", "ast", "struct", "io", "enum", "dataclasses", "heapq", "bisect", "typing"),
+        *("scipy", "base64", "binascii", "hashlib", "zlib", "uuid", "datetime"),
     }
 )
 #: Functions that make a text or bytes of what they are given, in packages that write files else.
@@ -116,24 +108,29 @@ def module_of(called: Any) -> str:
     return str(found or "")
 
 
+def _package(called: Any) -> str:
+    """Return the package of what is called; the compiled part of a module counts as the module."""
+    return module_of(called).partition(".")[0].lstrip("_")
+
+
 def observes(called: Any, name: str) -> bool:
     """Say whether a call only writes down or shows what it is given."""
     if called is None:
         return name in VERBS
     module = module_of(called)
-    root = module.partition(".")[0]
+    root = _package(called)
     if root in OBSERVING or module.startswith(_OBSERVING_MODULES):
         return not name.startswith(("load", "get")) and name not in _MAKING_TEXT
-    if root in ("numpy", "torch"):
-        return name in VERBS or name == "save"
-    return name in VERBS and (root in PURE_MODULES or root in ("sys", "os", "_io", "builtins"))
+    if root in ("numpy", "torch"):  # `log` and `trace` compute
+        return name in _SAVING or name.lstrip("_").startswith(("assert_", "check"))
+    return name in _SHOWING and root in ("io", "builtins", "sys", "os", "codecs", "gzip")
 
 
 def computes(called: Any, name: str) -> bool:
     """Say whether a call only makes something of its arguments, and keeps nothing of them."""
     if called is None:
         return name in PURE_METHODS or (hasattr(builtins, name) and name not in _IMPURE)
-    root = module_of(called).partition(".")[0]
+    root = _package(called)
     if root in OBSERVING:
         return name in _MAKING_TEXT or name.startswith("load")
     return root in PURE_MODULES and name not in _IMPURE

@@ -69,6 +69,8 @@ class PythonStates:
         self._judged: set[tuple[str, str]] = set()
         #: Nodes that decide by what other threads assign.
         self._heard: set[str] = set()
+        #: What flags became, and containers grew to, with the first pass.
+        self._settled: dict[tuple[str, str], Any] = {}
         #: Findings that matter if a program reads some memory.
         self._if_read: list[tuple[Region, Diagnostic]] = []
 
@@ -112,8 +114,19 @@ class PythonStates:
             return
         for path, (key, value) in found.items():
             known = first.setdefault(path, (key, value))
-            if not _same(known[1], value):
+            before = self._settled.get((node.name, path), known[1])
+            if not _same(before, value) and not self._settles(node, path, known[1], value):
                 self._changed(node, code, path, key)
+
+    def _settles(self, node: TracedNode, path: str, first: Any, value: Any) -> bool:
+        """Say whether a value changed once, after the first pass, as something that is set up does.
+
+        Two recorded passes had both values of it, and their programs are compared call by call.
+        """
+        is_set = type(first) is bool or (isinstance(first, _Size) and first == 0)
+        if is_set and node.completed == 1:
+            self._settled[node.name, path] = value
+        return is_set and node.completed == 1
 
     def _changed(self, node: TracedNode, code: list[Reached], path: str, key: str) -> None:
         if (node.name, key) in self._judged:
@@ -212,10 +225,14 @@ def _values(roots: list[tuple[str, str, Any]]) -> Iterator[tuple[str, tuple[str,
         )
 
 
+class _Size(int):
+    """How many entries a container has."""
+
+
 def _position(value: Any) -> Any:
     """Return where an iterator or a container is; nothing for what has no place."""
     if isinstance(value, list | dict | set | collections.deque):
-        return len(value)
+        return _Size(len(value))
     if isinstance(value, GeneratorType):
         return -1 if value.gi_frame is None else (value.gi_frame.f_lasti, _locals(value.gi_frame))
     if type(value).__module__ == "itertools" or isinstance(value, enumerate | zip | map | filter):

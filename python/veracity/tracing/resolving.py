@@ -157,6 +157,21 @@ class Names:
             found = self.resolve(node)
         return found if isinstance(found, torch.Tensor | numpy.ndarray) else None
 
+    def swallows(self, context: ast.expr) -> bool:
+        """Say whether a context manager may catch what is raised in it."""
+        made = context.func if isinstance(context, ast.Call) else context
+        name = getattr(made, "attr", getattr(made, "id", ""))
+        if name in ("suppress", "raises", "assertRaises", "ExitStack"):
+            return True
+        called = self.callable_of(made)
+        found = self.source_of(called)
+        if found is not None:
+            return _yields_guarded(found[0])
+        kind = called if isinstance(called, type) else self.kind(context)
+        leave = NO_OBJECT if kind is None else _in_class(kind, "__exit__")
+        found = self.source_of(leave) if isinstance(leave, FunctionType) else None
+        return found is not None and _returns_truth(found[0])
+
     def fills(self, owner: ast.expr, name: str) -> bool:
         """Say whether a method puts its argument into the object that it belongs to."""
         if name not in observers.FILLING:
@@ -184,6 +199,25 @@ class Names:
         if kind is not None:
             return issubclass(kind, torch.Tensor | numpy.ndarray | arrays.TracedScalar)
         return hasattr(torch.Tensor, name) and owner is not None
+
+
+def _yields_guarded(scope: Scope) -> bool:
+    """Say whether a generator gives way inside of a `try` that goes on."""
+    return any(
+        isinstance(node, ast.Try)
+        and any(not isinstance(handler.body[-1], ast.Raise) for handler in node.handlers)
+        and any(isinstance(inner, ast.Yield) for inner in ast.walk(node))
+        for node in own_nodes(scope)
+    )
+
+
+def _returns_truth(scope: Scope) -> bool:
+    """Say whether a function may return something true."""
+    for node in own_nodes(scope):
+        if isinstance(node, ast.Return) and node.value is not None:
+            if not isinstance(node.value, ast.Constant) or node.value.value:
+                return True
+    return False
 
 
 def names_of(step: Step) -> Names:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from veracity.errors import Diagnostic
 from veracity.tracing import findings, flow, source
-from veracity.tracing.flow import Outcome, Taint, Task
+from veracity.tracing.flow import Around, Outcome, Taint, Task
 from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
 from veracity.tracing.resolving import names_of
@@ -73,7 +73,7 @@ class Skips:
         calls = _calls(self._begins)
         found: dict[str, Diagnostic] = {}
         for trail in self._left.values():
-            for node, location in _skipped(trail, calls, set(self._begins)):
+            for node, location in _skipped(trail, calls, frozenset(self._begins)):
                 found.setdefault(node, findings.skipped(node, location))
         return list(found.values())
 
@@ -107,10 +107,10 @@ def _calls(begins: dict[str, list[Trail]]) -> Calls:
     return found
 
 
-def _skipped(trail: Trail, calls: Calls, nodes: set[str]) -> Iterator[tuple[str, str]]:
+def _skipped(trail: Trail, calls: Calls, nodes: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Give the nodes that a value decides about, and where."""
     try:
-        for file, outcome in _outcomes(trail, calls):
+        for file, outcome in _outcomes(trail, calls, nodes):
             for taint, skipped in outcome.decided_calls.items():
                 for node in sorted(skipped) if skipped != nodes else ():
                     yield node, f"{file}:{taint.line}"
@@ -118,7 +118,9 @@ def _skipped(trail: Trail, calls: Calls, nodes: set[str]) -> Iterator[tuple[str,
         return
 
 
-def _outcomes(trail: Trail, calls: Calls) -> Iterator[tuple[str, Outcome]]:
+def _outcomes(
+    trail: Trail, calls: Calls, nodes: frozenset[str]
+) -> Iterator[tuple[str, Outcome]]:
     """Walk the functions from a value outwards, then those that read what was kept."""
     kept: dict[str, Taint] = {}
     returned: Taint | None = Taint("value", trail[0].line)
@@ -132,12 +134,12 @@ def _outcomes(trail: Trail, calls: Calls) -> Iterator[tuple[str, Outcome]]:
             names_of(step),
             sources={} if returned is None else dict.fromkeys(place.nodes, returned),
             raising={} if raised is None else dict.fromkeys(place.nodes, raised),
-            around=calls[place.scope][1] if place.scope in calls else {},
+            around=Around(calls[place.scope][1] if place.scope in calls else {}, nodes),
         )
         outcome = flow.walk(task)
         yield place.file, outcome
         kept |= outcome.kept
         returned, raised = outcome.returned, outcome.raised
     for scope, (step, within) in calls.items() if kept else ():
-        task = Task(scope, names_of(step), tainted=dict(kept), around=within)
+        task = Task(scope, names_of(step), tainted=dict(kept), around=Around(within, nodes))
         yield step.code.co_filename, flow.walk(task)

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.testing
 import torch.utils.dlpack
 
 from veracity._generators import gpu_in_use
-from veracity.tracing import array_plain, arrays, constructors, fast_paths
+from veracity.tracing import array_plain, arrays, constructors, decisions, fast_paths
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -52,6 +53,7 @@ class Surroundings:
             arrays.install_patches()
             undo.callback(arrays.remove_patches)
             constructors.install(undo)
+            self.hear_checks(undo)
             session = self._session
             undo.enter_context(array_plain.listening(session.recorder, session.log.caution))
 
@@ -98,6 +100,28 @@ class Surroundings:
             if getattr(owner, "to_dlpack", None) is original:
                 undo.callback(setattr, owner, "to_dlpack", original)
                 owner.to_dlpack = hand_out
+
+    def hear_checks(self, undo: contextlib.ExitStack) -> None:
+        """Know where torch's own checks are called: what is raised by one may be caught."""
+        recorder, modes = self._session.recorder, self._session.modes
+
+        def heard(check: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(check)
+            def look_and_check(*args: Any, **kwargs: Any) -> Any:
+                if modes.installed:
+                    with modes.paused():
+                        for one in (*args, *kwargs.values()):
+                            if isinstance(one, torch.Tensor):
+                                recorder.escape(one, decisions.RAISES, 0)
+                return check(*args, **kwargs)
+
+            return look_and_check
+
+        for name in ("assert_close", "assert_allclose"):
+            original = getattr(torch.testing, name, None)
+            if original is not None:
+                undo.callback(setattr, torch.testing, name, original)
+                setattr(torch.testing, name, heard(original))
 
     def run_eagerly(self, undo: contextlib.ExitStack) -> None:
         """Keep `torch.compile` out: seen through modes, it would stay eager after the session.
