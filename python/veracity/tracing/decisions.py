@@ -8,6 +8,7 @@ reaches does: printing, logging, metrics that are never read back, checks that o
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -140,6 +141,7 @@ class _Search:
         self._trail = trail
         self._of_array, self._unread = of_array, unread
         self._walks = 0
+        self._has_logged = False
         #: Attributes and variables of modules that hold it, and how far they were looked at.
         self._kept: dict[str, Taint] = {}
         self._files: dict[str, Names] = {}
@@ -212,7 +214,24 @@ class _Search:
         outcome = flow.walk(task)
         for key, taint in outcome.kept.items():
             self._kept.setdefault(key, taint)
+        if outcome.logged is not None:
+            self._into_handlers(outcome.logged)
         return outcome
+
+    def _into_handlers(self, taint: Taint) -> None:
+        """Follow what is logged into handlers of the user's own: they may keep it."""
+        if self._has_logged:
+            return
+        self._has_logged = True
+        for emit in observers.log_handlers():
+            found = Names({}, {}, {}, frozenset()).source_of(emit)
+            if found is not None:
+                scope, names, _ = found
+                arguments = getattr(scope, "args", None)
+                record = arguments.args[-1:] if isinstance(arguments, ast.arguments) else []
+                self._files.setdefault(source.file_of(scope), names)
+                with contextlib.suppress(Decided):  # whoever it sends records to only observes
+                    self._walk(Task(scope, names, tainted={one.arg: taint for one in record}))
 
     # What was kept
 

@@ -56,6 +56,7 @@ class Outcome:
         parameters: Parameters whose objects were changed.
         kept: Attributes, by `.name`, and variables of outer scopes, by `@name`, that hold it.
         met: Whether the walk came to an expression that gives the value.
+        logged: The taint of what was given to `logging`.
         decided_calls: Of a walk around nodes: the nodes that run because of the value, by what
             decides it.
     """
@@ -66,6 +67,7 @@ class Outcome:
     parameters: dict[str, Taint] = field(default_factory=dict)
     kept: dict[str, Taint] = field(default_factory=dict)
     met: bool = False
+    logged: Taint | None = None
     decided_calls: dict[Taint, set[str]] = field(default_factory=dict)
 
 
@@ -590,7 +592,12 @@ class _Walk:
         taint = self.task.sources.get(node) or Taint("value", node.lineno)
         self.into_file(node, name, taint)
         self.observer_raises(name, node)
+        self.give_to_log(self.names.callable_of(node.func), taint)
         return True
+
+    def give_to_log(self, called: Any, taint: Taint | None) -> None:
+        if taint is not None and observers.is_logging(called) and not self.closed:
+            self.outcome.logged = self.outcome.logged or taint
 
     def observer_raises(self, name: str, node: ast.Call) -> None:
         """A call that only looks may raise: a check, or a warning that is an error."""
@@ -717,6 +724,7 @@ class _Walk:
             if taint is not None:
                 self.into_file(node, name, taint)
             self.observer_raises(name, node)
+            self.give_to_log(called, taint or self.control)
             return None if called is not None else self.unknown_observer(node, taint, of_owner)
         followed = self.follow(node, called, given)
         if followed is not NO_OBJECT:
@@ -838,6 +846,7 @@ class _Walk:
                 self.raise_(outcome.raised, by)
         for key, taint in outcome.kept.items():
             self.keep(key, taint)
+        self.outcome.logged = self.outcome.logged or outcome.logged
         for name, taint in outcome.parameters.items():
             if name in arguments:
                 self.change(arguments[name], taint)

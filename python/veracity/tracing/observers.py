@@ -7,7 +7,11 @@ table says nothing: such a call may do anything.
 from __future__ import annotations
 
 import builtins
+import logging
+from types import FunctionType
 from typing import Any
+
+from veracity.tracing.operations import is_own
 
 #: Packages that write down what they are given, or show it.
 OBSERVING = frozenset(
@@ -124,6 +128,23 @@ def observes(called: Any, name: str) -> bool:
     if root in ("numpy", "torch"):  # `log` and `trace` compute
         return name in _SAVING or name.lstrip("_").startswith(("assert_", "check"))
     return name in _SHOWING and root in ("io", "builtins", "sys", "os", "codecs", "gzip")
+
+
+def is_logging(called: Any) -> bool:
+    """Say whether a call goes to Python's `logging`: to whatever handlers there are."""
+    return called is None or _package(called) == "logging"
+
+
+def log_handlers() -> list[Any]:
+    """Return the functions by which the user's own handlers of `logging` take records."""
+    handlers = [one() for one in list(getattr(logging, "_handlerList", ()))]
+    found = [vars(one).get("emit", type(one).emit) for one in handlers if one is not None]
+    functions = [getattr(one, "__func__", one) for one in found]
+    return [
+        one
+        for one in functions
+        if isinstance(one, FunctionType) and is_own(one.__code__.co_filename)
+    ]
 
 
 def computes(called: Any, name: str) -> bool:

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from veracity.tracing import observers, reached, source
-from veracity.tracing.operations import owner_of_file
+from veracity.tracing.operations import is_own
 from veracity.tracing.reached import Reached
 from veracity.tracing.resolving import NO_OBJECT, names_of
 from veracity.tracing.trail import ClassOf, keep_trail
 
-_USER = 0
 #: Methods by which a thread tells another something, beside those that fill containers.
 _TELLING = frozenset({"set", "clear", "send", "set_result", "set_exception", "notify", "release"})
 
@@ -83,19 +82,13 @@ def _code_of_others() -> Iterator[list[Reached]]:
     for ident, frame in list(sys._current_frames().items()):
         if ident == here:
             continue
-        steps = [one for one in keep_trail(frame) if _is_own(one.code.co_filename)]
+        steps = [one for one in keep_trail(frame) if is_own(one.code.co_filename)]
         if steps:
             found: dict[ast.AST, Reached] = {}
             for step in steps:
                 for each in reached.from_frame(step.code, names_of(step)):
                     found.setdefault(each[0], each)
             yield list(found.values())
-
-
-def _is_own(file: str) -> bool:
-    """Say whether a file is the user's own, and no package's."""
-    installed = "site-packages" in file or "dist-packages" in file
-    return owner_of_file(file) == _USER and not installed
 
 
 def _assigned(code: Reached) -> Iterator[Told]:

@@ -422,12 +422,5 @@ def _file(code: list[Reached], found: Decided) -> str:
     for scope, _names in code:
         first, last = getattr(scope, "lineno", 0), getattr(scope, "end_lineno", 0) or 0
         if first <= found.line <= last:
-            return str(getattr(scope, "file", "")) or _file_of(scope)
-    return _file_of(code[0][0]) if code else ""
-
-
-def _file_of(scope: ast.AST) -> str:
-    root = scope
-    while getattr(root, "parent", None) is not None:
-        root = root.parent  # type: ignore[attr-defined]
-    return str(getattr(root, "file", ""))
+            return source.file_of(scope)
+    return source.file_of(code[0][0]) if code else ""

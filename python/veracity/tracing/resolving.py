@@ -15,7 +15,7 @@ import torch
 
 from veracity.tracing import arrays, observers
 from veracity.tracing.operations import owner_of_file
-from veracity.tracing.source import Scope, own_nodes, tree_of
+from veracity.tracing.source import Scope, only_lambda, own_nodes, tree_of
 from veracity.tracing.trail import ClassOf, Step
 
 NO_OBJECT: Any = object()
@@ -276,4 +276,4 @@ def _definition(code: Any) -> Scope | None:
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
             if first == code.co_firstlineno:
                 return node
-    return None
+    return only_lambda(tree, code) if code.co_name == "<lambda>" else None
