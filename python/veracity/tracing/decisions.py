@@ -135,9 +135,7 @@ def _place(step: Step) -> Place | None:
 class _Search:
     """Follows one value."""
 
-    def __init__(
-        self, trail: tuple[Step, ...], *, of_array: bool, unread: tuple[Any, ...]
-    ) -> None:
+    def __init__(self, trail: tuple[Step, ...], *, of_array: bool, unread: tuple[Any, ...]) -> None:
         self._trail = trail
         self._of_array, self._unread = of_array, unread
         self._walks = 0

@@ -52,7 +52,7 @@ def are_known() -> bool:
 
 
 def reads(code: list[Reached], told: Told) -> bool:
-    """Say whether code reads what a thread assigns: the same attribute of what may be one object."""
+    """Say whether code reads what a thread assigns: an attribute of what may be one object."""
     if told.key[0] == "@":
         return any(
             isinstance(node, ast.Name) and node.id == told.key[1:]
@@ -105,11 +105,13 @@ def _assigned(code: Reached) -> Iterator[Told]:
                 target = target.value
             if isinstance(target, ast.Attribute):
                 yield Told(f".{target.attr}", names.resolve(target.value))
-            elif isinstance(target, ast.Name) and (
-                target.id in outer or not isinstance(target.ctx, ast.Store)
-            ):
-                if target.id not in names.own or target.id in outer:
-                    yield Told(f"@{target.id}", NO_OBJECT)
+            elif isinstance(target, ast.Name) and _is_outer(target, outer, names.own):
+                yield Told(f"@{target.id}", NO_OBJECT)
+
+
+def _is_outer(name: ast.Name, outer: set[str], own: frozenset[str]) -> bool:
+    """Say whether a variable belongs to a scope around the function."""
+    return name.id in outer or (not isinstance(name.ctx, ast.Store) and name.id not in own)
 
 
 def _targets(node: ast.AST) -> Iterator[ast.expr]:
@@ -118,5 +120,4 @@ def _targets(node: ast.AST) -> Iterator[ast.expr]:
         if isinstance(node.ctx, ast.Store):
             yield node
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in observers.FILLING | _TELLING:
-            yield node.func.value
+        yield from [node.func.value] if node.func.attr in observers.FILLING | _TELLING else []

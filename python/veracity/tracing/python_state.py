@@ -169,7 +169,9 @@ class PythonStates:
 
     def hears_nothing(self, node: TracedNode) -> bool:
         """Say whether no other thread can tell a node anything that it decides by."""
-        return node.name in self._code and node.name not in self._heard and older_threads.are_known()
+        return (
+            node.name in self._code and node.name not in self._heard and older_threads.are_known()
+        )
 
     def _tell_clocks(self, node: TracedNode, code: list[Reached]) -> None:
         for scope, names in code:

@@ -150,7 +150,7 @@ class Names:
         return kind is not None and issubclass(kind, torch.Tensor | numpy.ndarray)
 
     def memory_of(self, node: ast.expr) -> Any:
-        """Return the tensor or array that an expression is or shows a part of, where it is known."""
+        """Return the tensor or array that an expression is or shows, where it is known."""
         found = self.resolve(node)
         while found is NO_OBJECT and isinstance(node, ast.Subscript):
             node = node.value
@@ -213,11 +213,11 @@ def _yields_guarded(scope: Scope) -> bool:
 
 def _returns_truth(scope: Scope) -> bool:
     """Say whether a function may return something true."""
-    for node in own_nodes(scope):
-        if isinstance(node, ast.Return) and node.value is not None:
-            if not isinstance(node.value, ast.Constant) or node.value.value:
-                return True
-    return False
+    returned = [node.value for node in own_nodes(scope) if isinstance(node, ast.Return)]
+    return any(
+        one is not None and not (isinstance(one, ast.Constant) and not one.value)
+        for one in returned
+    )
 
 
 def names_of(step: Step) -> Names:

@@ -118,9 +118,7 @@ def _skipped(trail: Trail, calls: Calls, nodes: frozenset[str]) -> Iterator[tupl
         return
 
 
-def _outcomes(
-    trail: Trail, calls: Calls, nodes: frozenset[str]
-) -> Iterator[tuple[str, Outcome]]:
+def _outcomes(trail: Trail, calls: Calls, nodes: frozenset[str]) -> Iterator[tuple[str, Outcome]]:
     """Walk the functions from a value outwards, then those that read what was kept."""
     kept: dict[str, Taint] = {}
     returned: Taint | None = Taint("value", trail[0].line)

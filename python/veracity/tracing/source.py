@@ -8,6 +8,7 @@ import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
+from typing import Any
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -116,7 +117,7 @@ def only_lambda(tree: ast.Module, code: CodeType) -> ast.FunctionDef | None:
 
 def file_of(node: ast.AST) -> str:
     """Return the file that a node is in."""
-    root = getattr(node, "origin", node)
+    root: Any = getattr(node, "origin", node)
     while getattr(root, "parent", None) is not None:
         root = root.parent
     return str(getattr(root, "file", ""))

@@ -86,7 +86,8 @@ class Surroundings:
 
         A tensor that is made of the capsule is the same memory, and recorded like it.
         """
-        original = torch.utils.dlpack.to_dlpack
+        capsules: Any = torch.utils.dlpack
+        original = capsules.to_dlpack
 
         @functools.wraps(original)
         def hand_out(tensor: torch.Tensor) -> Any:
@@ -96,10 +97,10 @@ class Surroundings:
                     self._session.recorder.escape(tensor, "__dlpack__", 0)
                 return original(tensor)
 
-        for owner in (torch.utils.dlpack, torch):
+        for owner in (capsules, torch):
             if getattr(owner, "to_dlpack", None) is original:
                 undo.callback(setattr, owner, "to_dlpack", original)
-                owner.to_dlpack = hand_out
+                setattr(owner, "to_dlpack", hand_out)  # noqa: B010 - not in its types
 
     def hear_checks(self, undo: contextlib.ExitStack) -> None:
         """Know where torch's own checks are called: what is raised by one may be caught."""
