@@ -72,6 +72,13 @@ FILLING = frozenset(
         *("put", "put_nowait", "push", "heappush", "__setitem__"),
     }
 )
+#: Functions that change their first argument.
+CHANGING_FIRST = frozenset(
+    {
+        *("heappush", "heappop", "heapify", "heapreplace", "heappushpop", "insort", "insort_left"),
+        *("insort_right", "shuffle", "setitem", "iconcat", "iadd"),
+    }
+)
 #: Those of them that give nothing back, whatever they belong to.
 GIVING_NOTHING = frozenset(
     {

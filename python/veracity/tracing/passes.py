@@ -15,6 +15,7 @@ import torch
 from veracity.errors import Diagnostic, VeracityError
 from veracity.tracing import agreement, carry, findings, names
 from veracity.tracing.node import DTYPE_NAMES, Pass, TracedNode
+from veracity.tracing.same_way import same_but_for_names
 from veracity.tracing.slice import Ref, Slice
 
 if TYPE_CHECKING:
@@ -116,6 +117,10 @@ def _tell_changes(session: Session, node: TracedNode, later: int) -> None:
             continue
         if what == "literals":
             found = findings.changing_number(node.name, location)
+        elif same_but_for_names(
+            recorded(session, node, node.first_slice), recorded(session, node, later)
+        ):
+            return
         else:
             found = findings.other_way(node.name, location or node.location, node.completed + 1)
         if _about(found) not in known:

@@ -20,6 +20,15 @@ from veracity.tracing.trail import ClassOf, Step
 
 NO_OBJECT: Any = object()
 _CONTAINERS = (list, dict, set, tuple)
+#: Classes of Python's own whose objects stay as they are.
+_UNCHANGING = (
+    *(str, bytes, int, float, complex, tuple, frozenset, range, type(None), type, ModuleType),
+    *(FunctionType, MethodType, torch.Tensor, numpy.ndarray, numpy.generic),
+)
+#: Modules of Python's own whose objects hold others.
+_HOLDING = frozenset(
+    {"builtins", "collections", "queue", "contextvars", "array", "threading", "thread"}
+)
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,9 @@ class Names:
         function = called.function if isinstance(called, Method) else called
         if isinstance(function, torch.nn.Module) or observers.is_foreign(function):
             return None
+        first: Any = NO_OBJECT
         if isinstance(function, MethodType):
+            first, bound = function.__self__, ast.Constant(None)
             function = function.__func__
         function = getattr(function, "__wrapped__", function)
         if not isinstance(function, FunctionType):
@@ -128,6 +139,9 @@ class Names:
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
             with contextlib.suppress(ValueError):  # not filled yet
                 closed[name] = cell.cell_contents
+        parameters = scope.args.args if not isinstance(scope, ast.Module) else []
+        if first is not NO_OBJECT and parameters:
+            closed[parameters[0].arg] = first
         return scope, Names(function.__globals__, closed, {}, frozenset(code.co_varnames)), bound
 
     # What kind of thing it is
@@ -180,6 +194,13 @@ class Names:
         if kind is None:
             return True
         return kind.__module__ in ("builtins", "collections", "queue", "array")
+
+    def mutates(self, owner: ast.expr, name: str) -> bool:
+        """Say whether a method of Python's own may change the object that it belongs to."""
+        kind = self.kind(owner)
+        if kind is None or issubclass(kind, _UNCHANGING) or name in observers.PURE_METHODS:
+            return False
+        return kind.__module__.lstrip("_") in _HOLDING
 
     def is_torch(self, called: Any, owner: ast.expr | None, name: str) -> bool:
         """Say whether torch or NumPy computes it: tensors in, tensors out."""

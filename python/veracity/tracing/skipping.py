@@ -9,7 +9,6 @@ says when there is a tick.
 
 from __future__ import annotations
 
-import ast
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -91,19 +90,24 @@ def _place(trail: Trail) -> tuple[tuple[int, int], ...]:
 
 
 #: For each function around nodes a step in it, and the calls in it that lead to a node.
-Calls = dict[Scope, tuple[Step, dict[ast.AST, set[str]]]]
+Calls = dict[Scope, tuple[Step, Around]]
 
 
 def _calls(begins: dict[str, list[Trail]]) -> Calls:
+    nodes = frozenset(begins)
     found: Calls = {}
     for node, trails in begins.items():
-        for step in (step for trail in trails for step in trail):
-            place = source.place_of(step.code, step.instruction, step.line)
-            if place is None:
-                continue
-            _, calls = found.setdefault(place.scope, (step, {}))
-            for expression in place.nodes:
-                calls.setdefault(expression, set()).add(node)
+        for trail in trails:
+            for number, step in enumerate(trail):
+                place = source.place_of(step.code, step.instruction, step.line)
+                if place is None:
+                    continue
+                _, around = found.setdefault(place.scope, (step, Around({}, nodes)))
+                for expression in place.nodes:
+                    known = around.calls.setdefault(expression, set())
+                    if number == 0 and known - {node}:
+                        around.later.setdefault(expression, set()).add(node)
+                    known.add(node)
     return found
 
 
@@ -132,12 +136,12 @@ def _outcomes(trail: Trail, calls: Calls, nodes: frozenset[str]) -> Iterator[tup
             names_of(step),
             sources={} if returned is None else dict.fromkeys(place.nodes, returned),
             raising={} if raised is None else dict.fromkeys(place.nodes, raised),
-            around=Around(calls[place.scope][1] if place.scope in calls else {}, nodes),
+            around=calls[place.scope][1] if place.scope in calls else Around({}, nodes),
         )
         outcome = flow.walk(task)
         yield place.file, outcome
         kept |= outcome.kept
         returned, raised = outcome.returned, outcome.raised
     for scope, (step, within) in calls.items() if kept else ():
-        task = Task(scope, names_of(step), tainted=dict(kept), around=Around(within, nodes))
+        task = Task(scope, names_of(step), tainted=dict(kept), around=within)
         yield step.code.co_filename, flow.walk(task)

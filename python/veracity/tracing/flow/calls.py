@@ -83,6 +83,15 @@ class Calls(Assignments):
         self.give_to_log(self.names.callable_of(node.func), taint)
         return True
 
+    def change_by_source(self, node: ast.Call, taint: Taint) -> None:
+        """A call that gets the value itself, to sort by it say, may put it where it belongs to."""
+        name = last_name(node.func)
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if owner is not None and self.names.mutates(owner, name):
+            self.change(owner, taint)
+        elif name in observers.CHANGING_FIRST and node.args:
+            self.change(node.args[0], taint)
+
     def unknown_observer(
         self, node: ast.Call, taint: Taint | None, of_owner: Taint | None
     ) -> Taint | None:
@@ -146,6 +155,11 @@ class Calls(Assignments):
                 self.change(owner, changing)
             if changing is not None or name in observers.GIVING_NOTHING:
                 return None
+        if owner is not None and changing is not None and self.names.mutates(owner, name):
+            self.change(owner, changing)
+            return taint or of_owner
+        if changing is not None and name in observers.CHANGING_FIRST and node.args:
+            self.change(node.args[0], changing)
         if name in ("setattr", "exec", "eval") and changing is not None:
             self.decide(changing, node, name)
         if self.names.is_torch(called, owner, name):

@@ -33,8 +33,10 @@ class Expressions(Calls):
         found = method(node)
         if source is None:
             return found
-        if isinstance(node, ast.Call) and self.takes_in(node):
-            return None
+        if isinstance(node, ast.Call):
+            if self.takes_in(node):
+                return None
+            self.change_by_source(node, source)
         return found or source
 
     def of_other(self, node: ast.expr) -> Taint | None:
@@ -84,7 +86,8 @@ class Expressions(Calls):
     def of_boolop(self, node: ast.BoolOp) -> Taint | None:
         outside, found = self.control, None
         for one in node.values:
-            found = found or self.value(one)
+            here = self.value(one)
+            found = found or here
             self.control = outside or self.of_control(found, "branch", node)
         self.control = outside
         return found and replace(found, what="branch")

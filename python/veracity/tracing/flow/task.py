@@ -62,14 +62,23 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Around:
-    """The calls in a function that lead to nodes, and the names of all nodes."""
+    """The calls in a function that lead to nodes.
+
+    Attributes:
+        calls: The nodes that each of them leads to.
+        nodes: The names of all nodes.
+        later: Of a call that itself begins several nodes, one after the other: all but the first.
+    """
 
     calls: dict[ast.AST, set[str]]
     nodes: frozenset[str]
+    later: dict[ast.AST, set[str]] = field(default_factory=dict)
 
     def holds_all(self, body: list[ast.stmt]) -> bool:
-        """Say whether a block runs every node."""
-        inside = (node for statement in body for node in ast.walk(statement))
+        """Say whether a block runs every node each time."""
+        inside = [node for statement in body for node in ast.walk(statement)]
+        if any(node in self.later for node in inside):
+            return False
         found: set[str] = set().union(*(self.calls.get(node, set()) for node in inside))
         return found >= self.nodes
 

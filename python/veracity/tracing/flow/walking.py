@@ -76,7 +76,8 @@ class Walking:
         """Of a walk around nodes: whether a call is made depends on the value."""
         around = self.task.around
         if around is not None and taint is not None and node in around.calls:
-            self.outcome.decided_calls.setdefault(taint, set()).update(around.calls[node])
+            reached = around.later.get(node, around.calls[node])
+            self.outcome.decided_calls.setdefault(taint, set()).update(reached)
 
     # What the layers above do
 
