@@ -68,6 +68,7 @@ class Statements(Exceptions):
         if isinstance(value, ast.Call):
             self.unused.add(value)
         if self.control is not None and isinstance(value, ast.Call):
+            self.reach_call(value, self.control)
             self.call(value, discarded=True)
         else:
             self.value(value)
