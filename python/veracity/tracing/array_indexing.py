@@ -23,6 +23,7 @@ from veracity.tracing.array_operations import (
     write,
 )
 from veracity.tracing.array_table import Unmapped, cast
+from veracity.tracing.array_unfollowed import refused_in, unfollowed
 from veracity.tracing.arrays import (
     State,
     is_traced,
@@ -75,6 +76,9 @@ def get_item(self: Any, key: Any) -> Any:
     if only_constants(self, key):
         return without_torch(operator.getitem, (self, _listed(key)), {}, stays=True)
     expected = plain_array(self)[_plain_key(key)]
+    held = refused_in(self, key)
+    if held is not None:
+        return unfollowed(expected, held[0], [self, *traced_in(key)])
     try:
         items = _items(self, key)
         if array_keys.is_basic(items):

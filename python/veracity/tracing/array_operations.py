@@ -14,6 +14,7 @@ import torch
 from veracity.errors import VeracityError, refuse
 from veracity.tracing import array_table, arrays
 from veracity.tracing.array_table import Unmapped, cast, torch_dtype
+from veracity.tracing.array_unfollowed import compute_unfollowed, refused_in, unfollowed
 from veracity.tracing.arrays import (
     Memory,
     State,
@@ -81,8 +82,10 @@ def perform(
         return _perform_into(name, reference, expression, args, kwargs, out)
     operands = traced_in(args, kwargs)
     derived = not only_constants(args, kwargs)
-    if expression is None:
-        raise refusal(name, "it is not in the table")
+    held = refused_in(operands)
+    if expression is None or held is not None:
+        error = refusal(name, "it is not in the table") if held is None else held[0]
+        return compute_unfollowed(error, reference, args, kwargs)
     expected = reference(*plain(args), **plain(kwargs))
     try:
         got = _with_torch(expression, expected, args, kwargs)
@@ -90,7 +93,7 @@ def perform(
         return settle(name, expected, got, operands, derived, ragged)
     except Exception as error:
         if derived:
-            raise _told(name, error) from error
+            return unfollowed(expected, _told(name, error), operands)
         return _constants_in(expected, operands)
 
 

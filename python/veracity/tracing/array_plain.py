@@ -23,6 +23,7 @@ from veracity.tracing import arrays
 from veracity.tracing.array_indexing import get_item, set_item
 from veracity.tracing.array_operations import array_of_items, traced_target
 from veracity.tracing.array_table import DTYPES
+from veracity.tracing.array_unfollowed import refused_in
 from veracity.tracing.arrays import (
     Memory,
     State,
@@ -74,7 +75,10 @@ def traced_names(values: Any) -> Any:
 
 def concerns_open_node(*values: Any) -> bool:
     """Whether an open node reaches one of the traced values."""
-    return any(arrays.watch.follows(state_of(one).tensor) for one in traced_in(values))
+    found = traced_in(values)
+    return any(arrays.watch.follows(state_of(one).tensor) for one in found) or bool(
+        refused_in(found)
+    )
 
 
 def ufuncs() -> list[Any]:

@@ -56,6 +56,8 @@ def _nobody_listens(tensor: torch.Tensor, how: str) -> None:
 pause: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
 escaped: Callable[[torch.Tensor, str], None] = _nobody_listens
 active: Callable[[], bool] = bool
+#: Whether a refusal waits until somebody uses the result; see `array_unfollowed`.
+defers: Callable[[], bool] = bool
 user_location: Callable[[], str] = _first_user_line
 
 
@@ -104,10 +106,15 @@ def refusal(name: str, reason: str) -> VeracityError:
 def leave(value: Any, how: str) -> None:
     """Report that a value becomes a Python object. A constant may: it is one already."""
     if active() and not is_constant(value):
-        escaped(state_of(value).tensor, how)
+        refused = refused_memory(value)
+        escaped(state_of(value).tensor if refused is None else refused[1], how)
 
 
 # ----------------------------------------------------------------------------------------- state
+
+
+#: Why memory cannot be followed, and a recorded tensor that its elements were computed from.
+Refused = tuple[VeracityError, torch.Tensor]
 
 
 class Memory:
@@ -126,11 +133,12 @@ class Memory:
         lost: Whether torch has a tensor on it that the recorder takes for another memory.
         written: Of plain arrays that traced values may come into: how many writes were recorded,
             and the elements after the last of them.
+        refused: Of what NumPy alone could compute: why, and what it was computed from.
     """
 
     __slots__ = (
         *("__weakref__", "_derived", "aliases", "frozen", "given", "lost", "told", "whole"),
-        "written",
+        *("refused", "written"),
     )
 
     def __init__(self, derived: bool) -> None:
@@ -143,6 +151,7 @@ class Memory:
         self.aliases: list[weakref.ref[Any]] = []
         self.lost = False
         self.written: tuple[int, Any] | None = None
+        self.refused: Refused | None = None
 
     @property
     def derived(self) -> bool:
@@ -345,6 +354,13 @@ def memory_of(value: Any) -> Memory | None:
     return None if value is None else value._state.memory
 
 
+def refused_memory(value: Any) -> Refused | None:
+    """Return why a traced value cannot be followed, if it cannot."""
+    state = value._state if type(value) is TracedScalar else None
+    memory = memory_of(value) if state is None else state.memory
+    return None if memory is None else memory.refused
+
+
 def lose_if_outdated(value: Any) -> bool:
     """Give a constant up that was written unseen, while nothing can be recorded."""
     memory = memory_of(value)
@@ -375,6 +391,8 @@ def tell(memory: Memory) -> None:
 
 def taint(name: str, memory: Memory) -> None:
     """Prepare for a traced value to be written into memory that may hold a constant."""
+    if memory.refused is not None:
+        raise memory.refused[0]
     if memory.derived:
         return
     if any(one() is not None for one in memory.aliases):
@@ -425,6 +443,8 @@ def overlap(one: Any, other: Any) -> bool:
 def reading_tensor(value: Any) -> torch.Tensor:
     """Return the tensor that reads what an array reads."""
     state = state_of(value)
+    if state.memory.refused is not None:
+        raise state.memory.refused[0]
     tell(state.memory)
     if state.memory.lost:
         raise refusal("this array", "torch has its memory, and it was written unseen before")
@@ -522,6 +542,12 @@ def _alias(array: Any, *, derived: bool) -> State:
     except (Unmapped, TypeError, ValueError) as error:
         raise refusal(f"an array of {array.dtype}", str(error)) from None
     return State(tensor, turned, Memory(derived))
+
+
+def unseen_state(array: Any, memory: Memory) -> State:
+    """Return a state on memory that no recorded operation will read; its shape may be data."""
+    with pause():
+        return State(_new_alias(array), (), memory, ragged=True)
 
 
 def shown(array: Any, source: State) -> State:

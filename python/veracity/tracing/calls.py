@@ -41,6 +41,7 @@ class Calls:
         )
         with self._session.marking():
             node, running = self._session.open_pass(name, place)
+            self._session.skips.node_begins(node)
             self._session.python_states.look_at_function(node, function, args)
             marked = {
                 key: self._session.inputs.mark_entry(

@@ -53,6 +53,8 @@ class Closing:
             self._session.recorder.drop_slice(closed["slice"])
             passes.check_unobserved(self._session, node, running)
         else:
+            if self._session.reads.wanted:
+                self._session.reads.note(replaying.recorded(self._session, node, closed["slice"]))
             passes.compare(self._session, node, running, closed)
             self._add_escapes(node, closed)
         if node.completed >= self._session.options.max_cached_io and not carry.is_waiting(node):
@@ -103,6 +105,10 @@ class Closing:
         for escape, trail in zip(closed["escapes"], closed["trails"], strict=True):
             what, place, _ = escape
             decision = self._judged(trail, what)
+            if what not in decisions.MEMORY and what != decisions.RAISES:
+                self._session.skips.left_inside(trail)
+            if what == decisions.THREAD and self._session.python_states.hears_nothing(node):
+                decision = None
             if decision is None:
                 if what != decisions.RAISES:
                     self._session.log.note(f"`{node.name}`: a value is only looked at, at {place}")
@@ -110,6 +116,7 @@ class Closing:
                 self._session.tell(findings.caught(node.name, place, decision))
             else:
                 self.decided.setdefault((node.name, what, place), decision)
+                self._session.reads.wanted = self._session.reads.wanted or bool(decision.only_in)
                 kept.append(escape)
         return kept
 

@@ -8,13 +8,17 @@ reaches does: printing, logging, metrics that are never read back, checks that o
 from __future__ import annotations
 
 import ast
+import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from veracity.tracing import flow, observers, source
 from veracity.tracing.flow import Decided, Outcome, Taint, Task
+from veracity.tracing.reads import Region, region_of
 from veracity.tracing.resolving import Names, names_in, names_of
 from veracity.tracing.source import Place, Scope
-from veracity.tracing.trail import MOST_FRAMES, Step
+from veracity.tracing.trail import Step
 
 #: Ways in which a call may end early because of data.
 RAISES = "may raise"
@@ -58,12 +62,14 @@ class Decision:
         text: The expression in which the value left.
         line: The line on which it is sure, in the file of the value.
         by: The function that is given the value, where that is what decides.
+        only_in: Memory that the value is put into: it decides only if a program reads that.
     """
 
     what: str
     text: str = ""
     line: int = 0
     by: str = ""
+    only_in: tuple[Region, ...] = ()
 
 
 def judge(trail: tuple[Step, ...] | None, what: str) -> Decision | None:
@@ -76,16 +82,28 @@ def judge(trail: tuple[Step, ...] | None, what: str) -> Decision | None:
     text = source.text_of(place.file, _shown(place.nodes[0]))
     if what == THREAD:
         return None if _in_observer(trail) else Decision("memory", text, trail[0].line)
-    search = _Search(trail, of_array=what == LIBRARY)
-    try:
-        search.climb(what)
-        search.read_back()
-    except Decided as found:
-        line = found.line if found.by else found.taint.line
-        return Decision(found.taint.what, text, line, found.by)
-    except Exception:  # any: what code looks like is up to the user, and doubt is told
-        return None if what == LIBRARY else Decision("unknown", text)
-    return None
+    first: Decided | None = None
+    unread: list[Any] = []
+    while True:
+        try:
+            search = _Search(trail, of_array=what == LIBRARY, unread=tuple(unread))
+            search.climb(what)
+            search.read_back()
+        except Decided as found:
+            if found.memory is not None and region_of(found.memory) is not None:
+                first = first or found
+                unread.append(found.memory)  # what else does it decide?
+                continue
+            return _decision(found, text)
+        except Exception:  # any: what code looks like is up to the user, and doubt is told
+            return None if what == LIBRARY else Decision("unknown", text)
+        return None if first is None else _decision(first, text, unread)
+
+
+def _decision(found: Decided, text: str, unread: Iterable[Any] = ()) -> Decision:
+    line = found.line if found.by else found.taint.line
+    regions = tuple(region for one in unread if (region := region_of(one)) is not None)
+    return Decision(found.taint.what, text, line, found.by, regions)
 
 
 def _in_observer(trail: tuple[Step, ...]) -> bool:
@@ -117,10 +135,11 @@ def _place(step: Step) -> Place | None:
 class _Search:
     """Follows one value."""
 
-    def __init__(self, trail: tuple[Step, ...], *, of_array: bool = False) -> None:
+    def __init__(self, trail: tuple[Step, ...], *, of_array: bool, unread: tuple[Any, ...]) -> None:
         self._trail = trail
-        self._of_array = of_array
+        self._of_array, self._unread = of_array, unread
         self._walks = 0
+        self._has_logged = False
         #: Attributes and variables of modules that hold it, and how far they were looked at.
         self._kept: dict[str, Taint] = {}
         self._files: dict[str, Names] = {}
@@ -181,18 +200,36 @@ class _Search:
             if first is not None and not outcome.met and not self._of_array:
                 raise Decided(Taint("unknown", step.line), step.line)  # the walk passed it by
             first, raised = outcome.returned, outcome.raised
-        if first is not None and len(self._trail) == MOST_FRAMES and not self._of_array:
+        if first is not None and not self._of_array:
+            # To code that is not the user's, on another thread say, or farther than was kept.
             raise Decided(first, first.line)
 
     def _walk(self, task: Task) -> Outcome:
         self._walks += 1
         if self._walks > MOST_WALKS:
             raise Decided(Taint("unknown", self._trail[0].line), self._trail[0].line)
-        task.of_array = self._of_array
+        task.of_array, task.unread = self._of_array, self._unread
         outcome = flow.walk(task)
         for key, taint in outcome.kept.items():
             self._kept.setdefault(key, taint)
+        if outcome.logged is not None:
+            self._into_handlers(outcome.logged)
         return outcome
+
+    def _into_handlers(self, taint: Taint) -> None:
+        """Follow what is logged into handlers of the user's own: they may keep it."""
+        if self._has_logged:
+            return
+        self._has_logged = True
+        for emit in observers.log_handlers():
+            found = Names({}, {}, {}, frozenset()).source_of(emit)
+            if found is not None:
+                scope, names, _ = found
+                arguments = getattr(scope, "args", None)
+                record = arguments.args[-1:] if isinstance(arguments, ast.arguments) else []
+                self._files.setdefault(source.file_of(scope), names)
+                with contextlib.suppress(Decided):  # whoever it sends records to only observes
+                    self._walk(Task(scope, names, tainted={one.arg: taint for one in record}))
 
     # What was kept
 

@@ -366,6 +366,30 @@ def changing_value(node: str, path: str, location: str, what: str) -> Diagnostic
     )
 
 
+def skipped(node: str, location: str) -> Diagnostic:
+    """Return the finding for a node that runs only when data says so."""
+    return _warning(
+        "VER0917",
+        node,
+        f"a value of a node decides here whether `{node}` runs: a bundle runs every node on every "
+        "tick",
+        location,
+        "run every node on every tick, and choose between results with `torch.where` in a node",
+    )
+
+
+def told_by_thread(node: str, name: str, location: str) -> Diagnostic:
+    """Return the finding for a Python value that another thread assigns."""
+    return _warning(
+        "VER0912",
+        node,
+        f"`{name}` is assigned by another thread and read by `{node}`: what it holds is baked into "
+        "the export",
+        location,
+        "make it a tensor and mark it as an input, or compute it in the node",
+    )
+
+
 _DECIDED = {"branch": "the branch it chose", "loop": "how often it loops", "index": "what it picks"}
 
 

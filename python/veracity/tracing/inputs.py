@@ -47,6 +47,7 @@ class Inputs:
             begins = begun is None or begun.open_pass is None
             node, running = self._session.open_pass(node_name, location)
             if begins:
+                self._session.skips.node_begins(node)
                 self._session.python_states.look_at_frame(node)
             running.begun_at = running.begun_at or location
             values = [self.mark_entry(node, running, entry, location) for entry in entries]

@@ -6,6 +6,7 @@ before the session would take ours off when it ends, and leave its own.
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures.thread
 import contextlib
 import functools
@@ -19,9 +20,22 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from veracity._native import Recorder
+from veracity.tracing import arrays
 from veracity.tracing.sparse import Sparse
 
+#: How deep a message is searched for tensors.
+MOST_NESTED = 3
 _native = torch._C
+
+
+#: Ways in which Python gets the values of a tensor.
+_LEAVING = frozenset(
+    {
+        *(torch.Tensor.item, torch.Tensor.__bool__, torch.Tensor.__float__, torch.Tensor.__int__),
+        *(torch.Tensor.tolist, torch.Tensor.__index__, torch.Tensor.is_nonzero),
+        *(torch.Tensor.numpy, torch.Tensor.equal, torch.equal, torch.allclose),
+    }
+)
 
 
 class RecordingMode(TorchFunctionMode):
@@ -31,7 +45,10 @@ class RecordingMode(TorchFunctionMode):
         """Record with `recorder`."""
         super().__init__()
         self._call = recorder.call
+        self._has_open = recorder.has_open
         self.sparse = Sparse(recorder)
+        #: Given tensors of which Python gets a value while no node is open.
+        self.left_between: Callable[[torch.Tensor], None] | None = None
 
     def __torch_function__(
         self,
@@ -46,6 +63,8 @@ class RecordingMode(TorchFunctionMode):
                 result = self.sparse.call(func, args, kwargs)
             if result is not NotImplemented:
                 return result
+        if func in _LEAVING and self.left_between is not None and not self._has_open():
+            self.left_between(args[0])
         return self._call(func, args, kwargs)
 
 
@@ -94,6 +113,10 @@ class Modes:
         self._function = RecordingMode(recorder)
         self._net = RecordingNet(recorder)
         self._local = threading.local()
+
+    def listen_between(self, left: Callable[[torch.Tensor], None]) -> None:
+        """Hear of values that Python gets while no node is open."""
+        self._function.left_between = left
 
     @property
     def sparse(self) -> Sparse:
@@ -168,6 +191,24 @@ def _rebuild_dispatch_stack(change: Callable[[list[Any]], list[Any]]) -> None:
         _native._push_on_torch_dispatch_stack(mode)
 
 
+def _memory_in(item: Any, depth: int = 0) -> Iterator[torch.Tensor]:
+    """Give the tensors of a message: alone, or in what people pack messages in."""
+    if isinstance(item, torch.Tensor):
+        yield item
+    elif arrays.is_traced(item):
+        yield arrays.state_of(item).tensor
+    elif depth < MOST_NESTED:
+        inner: Any = ()
+        if isinstance(item, tuple | list | set | collections.deque):
+            inner = item
+        elif isinstance(item, dict):
+            inner = item.values()
+        elif type(getattr(item, "__dict__", None)) is dict:
+            inner = vars(item).values()
+        for one in inner:
+            yield from _memory_in(one, depth + 1)
+
+
 class RecordedThreads:
     """Threads that start during a session are recorded, and so is work given to older ones."""
 
@@ -198,11 +239,9 @@ class RecordedThreads:
 
         @functools.wraps(original)
         def put(self: Any, item: Any, *args: Any, **kwargs: Any) -> Any:
-            leaves = item if isinstance(item, tuple | list) else (item,)
-            for one in leaves if modes.installed else ():
-                if isinstance(one, torch.Tensor):
-                    with modes.paused():
-                        recorder.escape(one, "another thread", 0)
+            for one in _memory_in(item) if modes.installed else ():
+                with modes.paused():
+                    recorder.escape(one, "another thread", 0)
             return original(self, item, *args, **kwargs)
 
         queue.Queue.put = put  # type: ignore[method-assign]

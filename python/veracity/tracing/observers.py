@@ -7,7 +7,11 @@ table says nothing: such a call may do anything.
 from __future__ import annotations
 
 import builtins
+import logging
+from types import FunctionType
 from typing import Any
+
+from veracity.tracing.operations import is_own
 
 #: Packages that write down what they are given, or show it.
 OBSERVING = frozenset(
@@ -44,6 +48,9 @@ VERBS = frozenset(
         *("assert_allclose", "assert_array_equal", "assert_equal", "set_trace", "breakpoint"),
     }
 )
+#: Those of Python's own, and of torch and NumPy: their other functions compute.
+_SHOWING = frozenset({"print", "write", "writelines", "breakpoint"})
+_SAVING = frozenset({"save", "savetxt", "savez", "savez_compressed", "_assert", "set_trace"})
 #: What writes into a file that it is given: which one may be read back.
 INTO_FILES = frozenset({"dump", "save", "print", "savetxt", "savez", "savez_compressed", "pprint"})
 #: Modules whose functions compute from their arguments and keep nothing.
@@ -51,26 +58,32 @@ PURE_MODULES = frozenset(
     {
         *("builtins", "math", "cmath", "operator", "statistics", "itertools", "functools", "copy"),
         *("decimal", "fractions", "numbers", "re", "string", "textwrap", "collections", "time"),
-        *(
-            "numpy",
-            "_operator",
-            "_functools",
-            "ast",
-            "struct",
-            "io",
-            "enum",
-            "dataclasses",
-            "heapq",
-        ),
-        *("bisect", "_bisect", "_heapq", "typing", "_collections", "_struct", "scipy"),
+        *("numpy", "ast", "struct", "io", "enum", "dataclasses", "heapq", "bisect", "typing"),
+        *("scipy", "base64", "binascii", "hashlib", "zlib", "uuid", "datetime"),
     }
 )
+#: Functions that make a text or bytes of what they are given, in packages that write files else.
+_MAKING_TEXT = frozenset({"dumps", "safe_dump", "pformat", "format_exc", "tabulate"})
 _IMPURE = frozenset({"setattr", "exec", "eval", "delattr", "__import__"})
 #: Methods that put what they are given into their object.
 FILLING = frozenset(
     {
         *("append", "appendleft", "extend", "extendleft", "insert", "add", "setdefault", "update"),
         *("put", "put_nowait", "push", "heappush", "__setitem__"),
+    }
+)
+#: Functions that change their first argument.
+CHANGING_FIRST = frozenset(
+    {
+        *("heappush", "heappop", "heapify", "heapreplace", "heappushpop", "insort", "insort_left"),
+        *("insort_right", "shuffle", "setitem", "iconcat", "iadd"),
+    }
+)
+#: Those of them that give nothing back, whatever they belong to.
+GIVING_NOTHING = frozenset(
+    {
+        *("append", "appendleft", "extend", "extendleft", "insert", "put", "put_nowait"),
+        *("heappush", "__setitem__"),
     }
 )
 #: Methods of texts and numbers.
@@ -106,24 +119,48 @@ def module_of(called: Any) -> str:
     return str(found or "")
 
 
+def _package(called: Any) -> str:
+    """Return the package of what is called; the compiled part of a module counts as the module."""
+    return module_of(called).partition(".")[0].lstrip("_")
+
+
 def observes(called: Any, name: str) -> bool:
     """Say whether a call only writes down or shows what it is given."""
     if called is None:
         return name in VERBS
     module = module_of(called)
-    root = module.partition(".")[0]
+    root = _package(called)
     if root in OBSERVING or module.startswith(_OBSERVING_MODULES):
-        return not name.startswith(("load", "dumps", "get"))
-    if root in ("numpy", "torch"):
-        return name in VERBS or name == "save"
-    return name in VERBS and (root in PURE_MODULES or root in ("sys", "os", "_io", "builtins"))
+        return not name.startswith(("load", "get")) and name not in _MAKING_TEXT
+    if root in ("numpy", "torch"):  # `log` and `trace` compute
+        return name in _SAVING or name.lstrip("_").startswith(("assert_", "check"))
+    return name in _SHOWING and root in ("io", "builtins", "sys", "os", "codecs", "gzip")
+
+
+def is_logging(called: Any) -> bool:
+    """Say whether a call goes to Python's `logging`: to whatever handlers there are."""
+    return called is None or _package(called) == "logging"
+
+
+def log_handlers() -> list[Any]:
+    """Return the functions by which the user's own handlers of `logging` take records."""
+    handlers = [one() for one in list(getattr(logging, "_handlerList", ()))]
+    found = [vars(one).get("emit", type(one).emit) for one in handlers if one is not None]
+    functions = [getattr(one, "__func__", one) for one in found]
+    return [
+        one
+        for one in functions
+        if isinstance(one, FunctionType) and is_own(one.__code__.co_filename)
+    ]
 
 
 def computes(called: Any, name: str) -> bool:
     """Say whether a call only makes something of its arguments, and keeps nothing of them."""
     if called is None:
         return name in PURE_METHODS or (hasattr(builtins, name) and name not in _IMPURE)
-    root = module_of(called).partition(".")[0]
+    root = _package(called)
+    if root in OBSERVING:
+        return name in _MAKING_TEXT or name.startswith("load")
     return root in PURE_MODULES and name not in _IMPURE
 
 

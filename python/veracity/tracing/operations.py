@@ -275,6 +275,12 @@ _PASS_ON = tuple(
 _PLUMBING = ("<frozen", "<eval_with_key>", "<__array_function__", "<attrs generated")
 
 
+def is_own(file: str) -> bool:
+    """Say whether a file is the user's own, and no package's."""
+    installed = "site-packages" in file or "dist-packages" in file
+    return owner_of_file(file) == 0 and not installed
+
+
 def owner_of_file(file: str) -> int:
     """Return whose code a file holds.
 

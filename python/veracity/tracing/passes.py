@@ -15,6 +15,7 @@ import torch
 from veracity.errors import Diagnostic, VeracityError
 from veracity.tracing import agreement, carry, findings, names, replaying
 from veracity.tracing.node import DTYPE_NAMES, Pass, TracedNode
+from veracity.tracing.same_way import same_but_for_names
 from veracity.tracing.slice import Ref, Slice
 
 if TYPE_CHECKING:
@@ -119,6 +120,11 @@ def _changes(session: Session, node: TracedNode, later: int) -> list[Diagnostic]
             continue
         if what == "literals":
             found = findings.changing_number(node.name, location)
+        elif same_but_for_names(
+            replaying.recorded(session, node, node.first_slice),
+            replaying.recorded(session, node, later),
+        ):
+            return changes
         else:
             found = findings.other_way(node.name, location or node.location, node.completed + 1)
         return [*changes, found]
@@ -163,9 +169,8 @@ def _changed_constants(
 ) -> list[Diagnostic]:
     """Return findings for constants that hold other values; `only` those on some storages."""
     assert node.first_slice is not None
-    ports = [mark.number for mark in node.result_marks().values()]
-    first_slice = session.recorder.slice(node.first_slice, node.input_names(), ports)
-    later_slice = session.recorder.slice(later, node.input_names(), ports)
+    first_slice = replaying.recorded(session, node, node.first_slice)
+    later_slice = replaying.recorded(session, node, later)
     found: list[Diagnostic] = []
     for what, location, first, other in session.recorder.differences(node.first_slice, later):
         if what != "constant":

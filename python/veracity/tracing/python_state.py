@@ -16,6 +16,7 @@ import enum
 import functools
 import itertools
 import sys
+import threading
 import types
 from collections.abc import Callable, Hashable, Iterator
 from types import (
@@ -31,11 +32,13 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import torch
 
-from veracity.tracing import carry, findings, flow, reached, source
+from veracity.errors import Diagnostic
+from veracity.tracing import carry, findings, flow, older_threads, reached, source
 from veracity.tracing.flow import Decided, Taint, Task
 from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
 from veracity.tracing.reached import Reached
+from veracity.tracing.reads import Region, region_of
 from veracity.tracing.resolving import Names, names_of
 from veracity.tracing.trail import keep_trail
 
@@ -64,6 +67,12 @@ class PythonStates:
         self._first: dict[str, Values] = {}
         self._code: dict[str, list[Reached]] = {}
         self._judged: set[tuple[str, str]] = set()
+        #: Nodes that decide by what other threads assign.
+        self._heard: set[str] = set()
+        #: What flags became, and containers grew to, with the first pass.
+        self._settled: dict[tuple[str, str], Any] = {}
+        #: Findings that matter if a program reads some memory.
+        self._if_read: list[tuple[Region, Diagnostic]] = []
 
     def look_at_frame(self, node: TracedNode) -> None:
         """Look at the function that is running, which marks the inputs of a node."""
@@ -97,6 +106,7 @@ class PythonStates:
 
     def _look(self, node: TracedNode, roots: list[tuple[str, str, Any]]) -> None:
         code = self._code[node.name]
+        self._tell_threads(node, code)
         roots = [*roots, *_globals(code)]
         self._session.array_states.look(node, roots)
         self._session.queues.look(node, roots)
@@ -108,17 +118,64 @@ class PythonStates:
             return
         for path, (key, value) in found.items():
             known = first.setdefault(path, (key, value))
-            if not _same(known[1], value):
+            before = self._settled.get((node.name, path), known[1])
+            if not _same(before, value) and not self._settles(node, path, known[1], value):
                 self._changed(node, code, path, key)
+
+    def _settles(self, node: TracedNode, path: str, first: Any, value: Any) -> bool:
+        """Say whether a value changed once, after the first pass, as something that is set up does.
+
+        Two recorded passes had both values of it, and their programs are compared call by call.
+        """
+        is_set = type(first) is bool or (isinstance(first, _Size) and first == 0)
+        if is_set and node.completed == 1:
+            self._settled[node.name, path] = value
+        return is_set and node.completed == 1
 
     def _changed(self, node: TracedNode, code: list[Reached], path: str, key: str) -> None:
         if (node.name, key) in self._judged:
             return
         self._judged.add((node.name, key))
-        found = _decides(code, key)
-        if found is not None:
+        unread: list[Any] = []
+        waiting: list[tuple[Region, Diagnostic]] = []
+        while (found := _decides(code, key, tuple(unread))) is not None:
             place = f"{_file(code, found)}:{found.line}"
-            self._session.tell(findings.changing_value(node.name, path, place, found.taint.what))
+            told = findings.changing_value(node.name, path, place, found.taint.what)
+            region = region_of(found.memory)
+            if region is None:
+                self._session.tell(told)
+                return
+            unread.append(found.memory)  # what else does it decide?
+            waiting.append((region, told))
+        self._if_read += waiting
+        self._session.reads.wanted = self._session.reads.wanted or bool(waiting)
+
+    def tell_read(self) -> None:
+        """Tell about values that only pick what is written where, if a program reads it there."""
+        for region, told in self._if_read:
+            if self._session.reads.may_read(region):
+                self._session.tell(told)
+
+    def _tell_threads(self, node: TracedNode, code: list[Reached]) -> None:
+        """Tell about values that another thread assigns and the node decides by."""
+        if threading.active_count() == 1 or node.completed > 1:
+            return
+        for told in older_threads.told_by_others():
+            if (node.name, told.key) in self._judged or not older_threads.reads(code, told):
+                continue
+            self._judged.add((node.name, told.key))
+            found = _decides(code, told.key)
+            if found is not None:
+                self._heard.add(node.name)
+                place = f"{_file(code, found)}:{found.line}"
+                name = told.key.lstrip(".@")
+                self._session.tell(findings.told_by_thread(node.name, name, place))
+
+    def hears_nothing(self, node: TracedNode) -> bool:
+        """Say whether no other thread can tell a node anything that it decides by."""
+        return (
+            node.name in self._code and node.name not in self._heard and older_threads.are_known()
+        )
 
     def _tell_clocks(self, node: TracedNode, code: list[Reached]) -> None:
         for scope, names in code:
@@ -174,10 +231,14 @@ def _values(roots: list[tuple[str, str, Any]]) -> Iterator[tuple[str, tuple[str,
         )
 
 
+class _Size(int):
+    """How many entries a container has."""
+
+
 def _position(value: Any) -> Any:
     """Return where an iterator or a container is; nothing for what has no place."""
     if isinstance(value, list | dict | set | collections.deque):
-        return len(value)
+        return _Size(len(value))
     if isinstance(value, GeneratorType):
         return -1 if value.gi_frame is None else (value.gi_frame.f_lasti, _locals(value.gi_frame))
     if type(value).__module__ == "itertools" or isinstance(value, enumerate | zip | map | filter):
@@ -277,7 +338,7 @@ def _is_clock(node: ast.AST, names: Names) -> bool:
     return isinstance(called, BuiltinFunctionType) and called.__module__ in ("time", None)
 
 
-def _decides(code: list[Reached], key: str) -> Decided | None:
+def _decides(code: list[Reached], key: str, unread: tuple[Any, ...] = ()) -> Decided | None:
     """Return what a value decides that the source has a name for."""
     if key.startswith("="):
         scope, names = code[0] if code else (None, None)
@@ -289,8 +350,8 @@ def _decides(code: list[Reached], key: str) -> Decided | None:
             if isinstance(node, ast.Name) and node.id == key[1:] and isinstance(node.ctx, ast.Load)
         ]
         sources: dict[ast.AST, Taint] = {one: Taint("value", one.lineno) for one in loads}
-        return _walk_all(code, [Task(scope, names, sources=sources, opens=False)])
-    return _walk_all(code, list(_reading(code, {key: Taint("value", 0)})))
+        return _walk_all(code, [Task(scope, names, sources=sources, opens=False)], unread)
+    return _walk_all(code, list(_reading(code, {key: Taint("value", 0)})), unread)
 
 
 def _reading(code: list[Reached], keys: dict[str, Taint]) -> Iterator[Task]:
@@ -314,13 +375,16 @@ def _reads(scope: ast.AST) -> Iterator[tuple[str, int]]:
             yield f"@{node.id}", node.lineno
 
 
-def _walk_all(code: list[Reached], waiting: list[Task]) -> Decided | None:
+def _walk_all(
+    code: list[Reached], waiting: list[Task], unread: tuple[Any, ...] = ()
+) -> Decided | None:
     """Walk functions, and those that read or get what they keep and return."""
     known: set[str] = set()
     returned: set[ast.AST] = set()
     try:
         while waiting:
             task = waiting.pop()
+            task.unread = unread
             outcome = flow.walk(task)
             fresh = {key: one for key, one in outcome.kept.items() if key not in known}
             known.update(fresh)
@@ -364,12 +428,5 @@ def _file(code: list[Reached], found: Decided) -> str:
     for scope, _names in code:
         first, last = getattr(scope, "lineno", 0), getattr(scope, "end_lineno", 0) or 0
         if first <= found.line <= last:
-            return str(getattr(scope, "file", "")) or _file_of(scope)
-    return _file_of(code[0][0]) if code else ""
-
-
-def _file_of(scope: ast.AST) -> str:
-    root = scope
-    while getattr(root, "parent", None) is not None:
-        root = root.parent  # type: ignore[attr-defined]
-    return str(getattr(root, "file", ""))
+            return source.file_of(scope)
+    return source.file_of(code[0][0]) if code else ""

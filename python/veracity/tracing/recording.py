@@ -9,6 +9,7 @@ import torch
 from veracity.errors import Diagnostic, error_from_diagnostics
 from veracity.tracing import findings, passes, replaying
 from veracity.tracing.again import Again
+from veracity.tracing.decisions import Decision
 from veracity.tracing.node import TracedNode
 from veracity.tracing.nodes import Edge, Node, Recording, Sample
 
@@ -23,6 +24,11 @@ def recording_of(session: Session) -> Recording:
     for node in session.nodes.values():
         passes.check_last(session, node)
         passes.tell_pending(session, node)
+        if session.reads.wanted and node.first_slice is not None:
+            session.reads.note(replaying.recorded(session, node, node.first_slice))
+    session.python_states.tell_read()
+    for skipped in session.skips.findings():
+        session.tell(skipped)
     graph = session.recorder.graph()
     names = list(session.nodes)
     order = [names[number] for number in graph["order"]]
@@ -238,5 +244,13 @@ def _escape_findings(session: Session) -> list[Diagnostic]:
         )
         for name, escapes in session.escapes.items()
         for what, location, _ in escapes
-        if findings.frozen(name, what, location, changed=True) not in session.diagnostics
+        if _matters(session, session.closing.decided.get((name, what, location)))
+        and findings.frozen(name, what, location, changed=True) not in session.diagnostics
     ]
+
+
+def _matters(session: Session, decision: Decision | None) -> bool:
+    """Say whether what a value decides is read by a program."""
+    if decision is None or not decision.only_in:
+        return True
+    return any(session.reads.may_read(region) for region in decision.only_in)

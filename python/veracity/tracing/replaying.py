@@ -56,6 +56,13 @@ def slice_of(session: Session, node: TracedNode) -> Any:
     return session.recorder.slice(node.slice_number, node.input_names(), ports)
 
 
+def recorded(session: Session, node: TracedNode, number: int) -> Slice:
+    """Return the program of any pass, as it was recorded."""
+    ports = [mark.number for mark in node.result_marks().values()]
+    found: Slice = session.recorder.slice(number, node.input_names(), ports)
+    return found
+
+
 def versions_of(program: Slice) -> list[tuple[int, int | None]]:
     """Return storage and write counter of every constant; tensors of inference mode have none."""
     return [

@@ -15,11 +15,20 @@ import torch
 
 from veracity.tracing import arrays, observers
 from veracity.tracing.operations import owner_of_file
-from veracity.tracing.source import Scope, own_nodes, tree_of
+from veracity.tracing.source import Scope, only_lambda, own_nodes, tree_of
 from veracity.tracing.trail import ClassOf, Step
 
 NO_OBJECT: Any = object()
 _CONTAINERS = (list, dict, set, tuple)
+#: Classes of Python's own whose objects stay as they are.
+_UNCHANGING = (
+    *(str, bytes, int, float, complex, tuple, frozenset, range, type(None), type, ModuleType),
+    *(FunctionType, MethodType, torch.Tensor, numpy.ndarray, numpy.generic),
+)
+#: Modules of Python's own whose objects hold others.
+_HOLDING = frozenset(
+    {"builtins", "collections", "queue", "contextvars", "array", "threading", "thread"}
+)
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,9 @@ class Names:
         function = called.function if isinstance(called, Method) else called
         if isinstance(function, torch.nn.Module) or observers.is_foreign(function):
             return None
+        first: Any = NO_OBJECT
         if isinstance(function, MethodType):
+            first, bound = function.__self__, ast.Constant(None)
             function = function.__func__
         function = getattr(function, "__wrapped__", function)
         if not isinstance(function, FunctionType):
@@ -128,6 +139,9 @@ class Names:
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
             with contextlib.suppress(ValueError):  # not filled yet
                 closed[name] = cell.cell_contents
+        parameters = scope.args.args if not isinstance(scope, ast.Module) else []
+        if first is not NO_OBJECT and parameters:
+            closed[parameters[0].arg] = first
         return scope, Names(function.__globals__, closed, {}, frozenset(code.co_varnames)), bound
 
     # What kind of thing it is
@@ -149,6 +163,29 @@ class Names:
                 return False
         return kind is not None and issubclass(kind, torch.Tensor | numpy.ndarray)
 
+    def memory_of(self, node: ast.expr) -> Any:
+        """Return the tensor or array that an expression is or shows, where it is known."""
+        found = self.resolve(node)
+        while found is NO_OBJECT and isinstance(node, ast.Subscript):
+            node = node.value
+            found = self.resolve(node)
+        return found if isinstance(found, torch.Tensor | numpy.ndarray) else None
+
+    def swallows(self, context: ast.expr) -> bool:
+        """Say whether a context manager may catch what is raised in it."""
+        made = context.func if isinstance(context, ast.Call) else context
+        name = getattr(made, "attr", getattr(made, "id", ""))
+        if name in ("suppress", "raises", "assertRaises", "ExitStack"):
+            return True
+        called = self.callable_of(made)
+        found = self.source_of(called)
+        if found is not None:
+            return _yields_guarded(found[0])
+        kind = called if isinstance(called, type) else self.kind(context)
+        leave = NO_OBJECT if kind is None else _in_class(kind, "__exit__")
+        found = self.source_of(leave) if isinstance(leave, FunctionType) else None
+        return found is not None and _returns_truth(found[0])
+
     def fills(self, owner: ast.expr, name: str) -> bool:
         """Say whether a method puts its argument into the object that it belongs to."""
         if name not in observers.FILLING:
@@ -157,6 +194,13 @@ class Names:
         if kind is None:
             return True
         return kind.__module__ in ("builtins", "collections", "queue", "array")
+
+    def mutates(self, owner: ast.expr, name: str) -> bool:
+        """Say whether a method of Python's own may change the object that it belongs to."""
+        kind = self.kind(owner)
+        if kind is None or issubclass(kind, _UNCHANGING) or name in observers.PURE_METHODS:
+            return False
+        return kind.__module__.lstrip("_") in _HOLDING
 
     def is_torch(self, called: Any, owner: ast.expr | None, name: str) -> bool:
         """Say whether torch or NumPy computes it: tensors in, tensors out."""
@@ -176,6 +220,25 @@ class Names:
         if kind is not None:
             return issubclass(kind, torch.Tensor | numpy.ndarray | arrays.TracedScalar)
         return hasattr(torch.Tensor, name) and owner is not None
+
+
+def _yields_guarded(scope: Scope) -> bool:
+    """Say whether a generator gives way inside of a `try` that goes on."""
+    return any(
+        isinstance(node, ast.Try)
+        and any(not isinstance(handler.body[-1], ast.Raise) for handler in node.handlers)
+        and any(isinstance(inner, ast.Yield) for inner in ast.walk(node))
+        for node in own_nodes(scope)
+    )
+
+
+def _returns_truth(scope: Scope) -> bool:
+    """Say whether a function may return something true."""
+    returned = [node.value for node in own_nodes(scope) if isinstance(node, ast.Return)]
+    return any(
+        one is not None and not (isinstance(one, ast.Constant) and not one.value)
+        for one in returned
+    )
 
 
 def names_of(step: Step) -> Names:
@@ -234,4 +297,4 @@ def _definition(code: Any) -> Scope | None:
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
             if first == code.co_firstlineno:
                 return node
-    return None
+    return only_lambda(tree, code) if code.co_name == "<lambda>" else None

@@ -25,6 +25,8 @@ from veracity.tracing.outputs import Outputs
 from veracity.tracing.patches import PatchSet
 from veracity.tracing.python_state import PythonStates
 from veracity.tracing.queues import Queues
+from veracity.tracing.reads import Reads
+from veracity.tracing.skipping import Skips
 from veracity.tracing.states import States
 from veracity.tracing.surroundings import Surroundings
 
@@ -76,6 +78,9 @@ class Session:
         self.python_states = PythonStates(self)
         self.array_states = ArrayStates(self)
         self.queues = Queues(self)
+        self.reads = Reads()
+        self.skips = Skips(self)
+        self.modes.listen_between(self._left_between)
         self.surroundings = Surroundings(self)
         self.log = ExportLog(options.folder, verbose=options.verbose)
 
@@ -144,6 +149,10 @@ class Session:
             if not arrays.is_traced(value) or arrays.is_constant(value):
                 return False
             return self.recorder.is_traced(arrays.tensor_of(value))
+
+    def _left_between(self, tensor: Any) -> None:
+        if isinstance(tensor, torch.Tensor):
+            self.skips.left_between(tensor)
 
     def tell(self, found: Diagnostic) -> None:
         """Keep a finding, once; the console gets it when the graph is compiled."""

@@ -8,6 +8,7 @@ import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
+from typing import Any
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -60,8 +61,11 @@ def place_of(code: CodeType, instruction: int, line: int) -> Place | None:
         return None
     node = _exact(tree, _span(code, instruction))
     nodes: tuple[ast.expr, ...]
+    inside = only_lambda(tree, code) if code.co_name == "<lambda>" else None
     if isinstance(node, ast.expr):
         nodes = (node,)
+    elif inside is not None:
+        return Place(code.co_filename, inside, tuple(_header_values(inside.body[0])))
     else:
         statement = node if isinstance(node, ast.stmt) else _statement(tree, line)
         if statement is None:
@@ -93,8 +97,30 @@ def _as_function(node: ast.Lambda) -> ast.FunctionDef:
         known = ast.FunctionDef(name="<lambda>", args=node.args, body=body, decorator_list=[])
         ast.copy_location(known, node)
         node.function = known  # type: ignore[attr-defined]
+        known.origin = node  # type: ignore[attr-defined]
     assert isinstance(known, ast.FunctionDef)
     return known
+
+
+def only_lambda(tree: ast.Module, code: CodeType) -> ast.FunctionDef | None:
+    """Return the lambda of a code object as a function, if its line has no other."""
+    names = code.co_varnames[: code.co_argcount]
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Lambda)
+        and node.lineno == code.co_firstlineno
+        and tuple(one.arg for one in (*node.args.posonlyargs, *node.args.args)) == names
+    ]
+    return _as_function(found[0]) if len(found) == 1 else None
+
+
+def file_of(node: ast.AST) -> str:
+    """Return the file that a node is in."""
+    root: Any = getattr(node, "origin", node)
+    while getattr(root, "parent", None) is not None:
+        root = root.parent
+    return str(getattr(root, "file", ""))
 
 
 def scopes(tree: ast.Module) -> Iterator[Scope]:

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.testing
+import torch.utils.dlpack
 
 from veracity._generators import gpu_in_use
-from veracity.tracing import array_plain, arrays, constructors, fast_paths, scripts
+from veracity.tracing import array_plain, arrays, constructors, decisions, fast_paths, scripts
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -40,6 +42,7 @@ class Surroundings:
             ("pause", self._session.modes.paused),
             ("escaped", self._array_escaped),
             ("active", lambda: self._session.modes.installed),
+            ("defers", lambda: self._session.modes.installed),
             ("user_location", self._session.recorder.here),
             ("watch", Watch(self._session)),
         ):
@@ -50,6 +53,7 @@ class Surroundings:
             arrays.install_patches()
             undo.callback(arrays.remove_patches)
             constructors.install(undo)
+            self.hear_checks(undo)
             session = self._session
             undo.enter_context(array_plain.listening(session.recorder, session.log.caution))
 
@@ -75,6 +79,50 @@ class Surroundings:
             original = getattr(torch, name)
             undo.callback(setattr, torch, name, original)
             setattr(torch, name, watched(original))
+        self._watch_capsules(undo)
+
+    def _watch_capsules(self, undo: contextlib.ExitStack) -> None:
+        """Know memory that leaves in a capsule of DLPack: no mode sees that function.
+
+        A tensor that is made of the capsule is the same memory, and recorded like it.
+        """
+        capsules: Any = torch.utils.dlpack
+        original = capsules.to_dlpack
+
+        @functools.wraps(original)
+        def hand_out(tensor: torch.Tensor) -> Any:
+            with self._session.modes.paused():
+                if self._session.recorder.is_traced(tensor):
+                    self._session.recorder.share(tensor)
+                    self._session.recorder.escape(tensor, "__dlpack__", 0)
+                return original(tensor)
+
+        for owner in (capsules, torch):
+            if getattr(owner, "to_dlpack", None) is original:
+                undo.callback(setattr, owner, "to_dlpack", original)
+                setattr(owner, "to_dlpack", hand_out)  # noqa: B010 - not in its types
+
+    def hear_checks(self, undo: contextlib.ExitStack) -> None:
+        """Know where torch's own checks are called: what is raised by one may be caught."""
+        recorder, modes = self._session.recorder, self._session.modes
+
+        def heard(check: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(check)
+            def look_and_check(*args: Any, **kwargs: Any) -> Any:
+                if modes.installed:
+                    with modes.paused():
+                        for one in (*args, *kwargs.values()):
+                            if isinstance(one, torch.Tensor):
+                                recorder.escape(one, decisions.RAISES, 0)
+                return check(*args, **kwargs)
+
+            return look_and_check
+
+        for name in ("assert_close", "assert_allclose"):
+            original = getattr(torch.testing, name, None)
+            if original is not None:
+                undo.callback(setattr, torch.testing, name, original)
+                setattr(torch.testing, name, heard(original))
 
     def run_eagerly(self, undo: contextlib.ExitStack) -> None:
         """Keep `torch.compile` out: seen through modes, it would stay eager after the session.
@@ -133,7 +181,8 @@ class Surroundings:
 
     def _array_escaped(self, tensor: torch.Tensor, how: str) -> None:
         with self._session.modes.paused():
-            self._session.recorder.escape(tensor, _WAYS_OUT.get(how, how), 0)
+            if not self._session.recorder.escape(tensor, _WAYS_OUT.get(how, how), 0):
+                self._session.skips.left_between(tensor)
 
 
 class Watch(arrays.Watch):

@@ -1,0 +1,109 @@
+"""Blocks that run, or do not run, because of the value: branches and loops."""
+
+# ruff: noqa: D102 - methods are named after what they walk
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+
+from veracity.tracing.flow.expressions import Expressions
+from veracity.tracing.flow.task import Taint, last_name
+
+
+class Branches(Expressions):
+    """Branches and loops."""
+
+    def do_if(self, statement: ast.If) -> None:
+        taint = self.value(statement.test)
+        taint = self.of_control(taint, "branch", statement)
+        self.branches([statement.body, statement.orelse], taint)
+
+    def do_match(self, statement: ast.Match) -> None:
+        taint = self.value(statement.subject)
+        for case in statement.cases:
+            if case.guard is not None:
+                taint = taint or self.value(case.guard)
+            if taint is not None:
+                for node in ast.walk(case.pattern):
+                    name = getattr(node, "name", None) or getattr(node, "rest", None)
+                    if isinstance(name, str):
+                        self.tainted[name] = taint
+        taint = self.of_control(taint, "branch", statement)
+        self.branches([case.body for case in statement.cases], taint)
+
+    def branches(self, blocks: list[list[ast.stmt]], taint: Taint | None) -> None:
+        """Walk blocks of which one runs."""
+        outside, self.control = self.control, self.control or taint
+        before, closed = dict(self.tainted), self.closed
+        after: dict[str, Taint] = {}
+        still_closed = closed
+        cut_before, self.return_cut = self.return_cut, None
+        loop_before, self.loop_cut = self.loop_cut, None
+        for statements in blocks:
+            self.tainted, self.closed = dict(before), closed
+            self.block(statements)
+            after.update(self.tainted)
+            still_closed = still_closed and self.closed
+        if not all(blocks):
+            after.update(before)
+        self.tainted, self.closed, self.control = after, still_closed, outside
+        # Whoever left early decides whether the rest runs.
+        for left in (self.return_cut, self.loop_cut):
+            if left is not None:
+                self.cut(left)
+        self.return_cut = self.return_cut or cut_before
+        self.loop_cut = self.loop_cut or loop_before
+
+    def do_while(self, statement: ast.While) -> None:
+        def test() -> Taint | None:
+            return self.of_control(self.value(statement.test), "loop", statement)
+
+        self.after_loop(statement, self.loop(statement.body, test))
+
+    def do_for(self, statement: ast.For | ast.AsyncFor) -> None:
+        def step() -> Taint | None:
+            taint = self.value(statement.iter)
+            self.assign(statement.target, taint)
+            what = "value" if taint is None else _of_loop(statement.iter, taint)
+            return self.of_control(taint, what, statement)
+
+        self.after_loop(statement, self.loop(statement.body, step))
+
+    do_asyncfor = do_for
+
+    def after_loop(self, statement: ast.While | ast.For | ast.AsyncFor, cut: Taint | None) -> None:
+        """Walk what runs unless the loop was left early."""
+        if cut is None or not statement.orelse:
+            self.block(statement.orelse)
+        else:
+            self.branches([statement.orelse, []], cut)
+
+    def loop(self, body: list[ast.stmt], step: Callable[[], Taint | None]) -> Taint | None:
+        """Walk a loop; return why it may be left early."""
+        outside = self.control
+        cut_before, self.loop_cut = self.loop_cut, None
+        for _ in range(3):
+            before = (dict(self.tainted), self.control, self.closed)
+            if self.task.around is not None and self.task.around.holds_all(body):
+                self.control = outside  # whoever left the loop early began no further tick
+            taint = step()
+            self.control = self.control or taint
+            self.block(body)
+            self.tainted = before[0] | self.tainted  # it may not have run at all
+            if before == (self.tainted, self.control, self.closed):
+                break
+        self.control = outside or self.return_cut
+        cut, self.loop_cut = self.loop_cut, cut_before
+        return cut
+
+    def do_break(self, statement: ast.stmt) -> None:
+        if self.control is not None:
+            self.loop_cut = replace(self.control, what="loop")
+
+    do_continue = do_break
+
+
+def _of_loop(iterated: ast.expr, taint: Taint) -> str:
+    return "loop" if last_name(getattr(iterated, "func", iterated)) == "range" else taint.what

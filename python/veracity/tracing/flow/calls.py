@@ -1,0 +1,252 @@
+"""What calls make of the value: marks, observers, functions with source, and the rest."""
+
+# ruff: noqa: D102 - methods are named after what they walk
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import Any
+
+from veracity.tracing import observers
+from veracity.tracing.flow.assignments import Assignments
+from veracity.tracing.flow.task import (
+    HELD,
+    PYTHON,
+    WARNING,
+    Around,
+    Decided,
+    Outcome,
+    Taint,
+    Task,
+    first,
+    last_name,
+    parameters_of,
+)
+from veracity.tracing.resolving import NO_OBJECT, Local
+from veracity.tracing.source import Scope
+
+#: How deep calls are followed.
+MOST_DEPTH = 6
+
+
+class Calls(Assignments):
+    """Calls."""
+
+    def call(self, node: ast.Call, *, discarded: bool) -> Taint | None:
+        if node in self.task.sources and discarded:
+            return self.value(node)
+        name = last_name(node.func)
+        given = [(one, self.value(one)) for one in [*node.args, *(k.value for k in node.keywords)]]
+        taint = first([found for _, found in given])
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        of_owner = self.value(owner) if owner is not None else self.value(node.func)
+        if of_owner is not None and of_owner.what == HELD:
+            of_owner = None if name in observers.VERBS else replace(of_owner, what="value")
+        if name in observers.MARKS:
+            return self.mark(node, name, taint)
+        called = self.names.callable_of(node.func)
+        closes_over = isinstance(called, Local) and bool(self.tainted)
+        if taint is None and of_owner is None and self.control is None and not closes_over:
+            return None
+        if observers.observes(called, name):
+            if taint is not None:
+                self.into_file(node, name, taint)
+            self.observer_raises(name, node)
+            self.give_to_log(called, taint or self.control)
+            return None if called is not None else self.unknown_observer(node, taint, of_owner)
+        followed = self.follow(node, called, given)
+        if followed is not NO_OBJECT:
+            return followed or (of_owner if not isinstance(called, Local) else None)
+        return self.unfollowed(node, name, called, taint, of_owner, discarded=discarded)
+
+    def mark(self, node: ast.Call, name: str, taint: Taint | None) -> Taint | None:
+        taint = taint or self.control
+        if taint is not None:
+            self.decide(taint, node, "" if name in observers.MARKS_OUT else name)
+        if self.is_around:
+            return None
+        if name in observers.MARKS_OUT:
+            self.closed = True
+        elif name in observers.MARKS_IN:
+            self.closed = False
+        return None
+
+    def takes_in(self, node: ast.Call) -> bool:
+        """Say whether the call in which a value left only observes it; its file may be read."""
+        name = last_name(node.func)
+        if not observers.observes(self.names.callable_of(node.func), name):
+            return False
+        taint = self.task.sources.get(node) or Taint("value", node.lineno)
+        self.into_file(node, name, taint)
+        self.observer_raises(name, node)
+        self.give_to_log(self.names.callable_of(node.func), taint)
+        return True
+
+    def change_by_source(self, node: ast.Call, taint: Taint) -> None:
+        """A call that gets the value itself, to sort by it say, may put it where it belongs to."""
+        name = last_name(node.func)
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if owner is not None and self.names.mutates(owner, name):
+            self.change(owner, taint)
+        elif name in observers.CHANGING_FIRST and node.args:
+            self.change(node.args[0], taint)
+
+    def unknown_observer(
+        self, node: ast.Call, taint: Taint | None, of_owner: Taint | None
+    ) -> Taint | None:
+        """Return what comes back from a call that only looks, if its name is right.
+
+        What it belongs to holds the value from then on, and may be asked for it.
+        """
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        found = taint or self.control
+        if owner is not None and found is not None and not self.closed:
+            root = self.root(owner)
+            if root is not None and self.read(owner) is None:
+                self.hold(root, Taint(HELD, found.line))
+        return None if node in self.unused else taint or of_owner
+
+    def give_to_log(self, called: Any, taint: Taint | None) -> None:
+        if taint is not None and observers.is_logging(called) and not self.closed:
+            self.outcome.logged = self.outcome.logged or taint
+
+    def observer_raises(self, name: str, node: ast.Call) -> None:
+        """A call that only looks may raise: a check, or a warning that is an error."""
+        if name.lstrip("_").startswith(("assert", "check")):
+            self.raise_(Taint("exception", node.lineno))
+        elif name == "warn":
+            self.raise_(Taint("exception", node.lineno), WARNING)
+
+    def into_file(self, node: ast.Call, name: str, taint: Taint) -> None:
+        if name not in observers.INTO_FILES:
+            return
+        files = [one.value for one in node.keywords if one.arg in ("file", "fp")]
+        if name in ("dump", "save"):
+            files += node.args
+        if self.captured is not None and isinstance(self.captured, ast.Call):
+            files += self.captured.args
+        for one in files:
+            if isinstance(one, ast.Name) and not self.names.is_memory(one):
+                self.tainted[one.id] = taint
+
+    def unfollowed(
+        self,
+        node: ast.Call,
+        name: str,
+        called: Any,
+        taint: Taint | None,
+        of_owner: Taint | None,
+        *,
+        discarded: bool,
+    ) -> Taint | None:
+        """Return what a call whose source is not walked makes of the value."""
+        self.may_raise(taint, node)
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if self.closed:
+            return None  # the world's answer
+        if self.task.of_array:
+            if taint is not None and observers.is_foreign(called):
+                raise Decided(taint, node.lineno, name)
+            return taint or of_owner
+        changing = taint or self.control
+        if owner is not None and self.names.fills(owner, name):
+            if changing is not None:
+                self.change(owner, changing)
+            if changing is not None or name in observers.GIVING_NOTHING:
+                return None
+        if owner is not None and changing is not None and self.names.mutates(owner, name):
+            self.change(owner, changing)
+            return taint or of_owner
+        if changing is not None and name in observers.CHANGING_FIRST and node.args:
+            self.change(node.args[0], changing)
+        if name in ("setattr", "exec", "eval") and changing is not None:
+            self.decide(changing, node, name)
+        if self.names.is_torch(called, owner, name):
+            if changing is not None and name.endswith("_") and not name.endswith("__") and owner:
+                self.change(owner, changing)
+            for keyword in node.keywords:
+                if keyword.arg == "out" and changing is not None:
+                    self.change(keyword.value, changing)
+            return taint or of_owner
+        if isinstance(called, type) or observers.computes(called, name):
+            return taint or of_owner
+        if of_owner is not None and taint is None and self.control is None:
+            return of_owner  # a method of something made of the value
+        if taint is not None or discarded:
+            found = taint or self.control
+            if found is not None:
+                self.decide(found, node, name or "a function")
+        return taint or of_owner
+
+    def follow(
+        self, node: ast.Call, called: Any, given: list[tuple[ast.expr, Taint | None]]
+    ) -> Any:
+        """Walk the function that is called, if there is source for it."""
+        found = self.names.source_of(called)
+        if found is None or self.task.depth >= MOST_DEPTH:
+            return NO_OBJECT
+        scope, names, bound = found
+        arguments = _bind(scope, node, bound)
+        if arguments is None:
+            return NO_OBJECT
+        taints = dict(given)
+        tainted = {
+            name: taint
+            for name, value in arguments.items()
+            if (taint := taints.get(value)) is not None
+        }
+        inner = names.inside({n: self.names.resolve(v) for n, v in arguments.items()})
+        if isinstance(called, Local):
+            tainted = self.tainted | tainted
+        attributes = {key: taint for key, taint in self.tainted.items() if key[0] in ".@"}
+        outcome: Outcome = type(self)(
+            Task(
+                scope,
+                inner,
+                tainted=attributes | tainted,
+                control=None if self.closed else self.control,
+                depth=self.task.depth + 1,
+                of_array=self.task.of_array,
+                unread=self.task.unread,
+                around=Around({}, frozenset()) if self.is_around else None,
+            )
+        ).run()
+        if outcome.raised is not None:
+            for by in outcome.raised_by or {PYTHON}:
+                self.raise_(outcome.raised, by)
+        for key, taint in outcome.kept.items():
+            self.keep(key, taint)
+        self.outcome.logged = self.outcome.logged or outcome.logged
+        for name, taint in outcome.parameters.items():
+            if name in arguments:
+                self.change(arguments[name], taint)
+        return outcome.returned
+
+
+def _bind(scope: Scope, node: ast.Call, bound: ast.expr | None) -> dict[str, ast.expr] | None:
+    """Return the expression behind each parameter; of starred ones and `**`, none."""
+    arguments = getattr(scope, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return None
+    positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+    given = [*([] if bound is None else [bound]), *node.args]
+    found: dict[str, ast.expr] = {}
+    for number, value in enumerate(given):
+        if isinstance(value, ast.Starred):
+            return None
+        if number < len(positional):
+            found[positional[number]] = value
+        elif arguments.vararg is not None:
+            found[arguments.vararg.arg] = value
+        else:
+            return None
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            return None
+        known = {one.arg for one in parameters_of(arguments)}
+        name = keyword.arg if keyword.arg in known else getattr(arguments.kwarg, "arg", None)
+        if name is None:
+            return None
+        found[name] = keyword.value
+    return found

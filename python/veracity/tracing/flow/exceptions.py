@@ -1,0 +1,128 @@
+"""Exceptions because of the value: raised, caught, and swallowed."""
+
+# ruff: noqa: D102 - methods are named after what they walk
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from veracity.tracing.flow.branches import Branches
+from veracity.tracing.flow.task import PYTHON, TORCH, WARNING, Taint, last_name
+
+
+class Exceptions(Branches):
+    """Exceptions."""
+
+    def do_raise(self, statement: ast.Raise) -> None:
+        self.do_other(statement)
+        if self.control is not None:
+            self.raise_(replace(self.control, what="exception"))
+
+    def do_assert(self, statement: ast.Assert) -> None:
+        taint = self.value(statement.test)
+        if taint is not None or self.control is not None:
+            self.raise_(Taint("exception", statement.lineno))
+
+    def do_with(self, statement: ast.With | ast.AsyncWith) -> None:
+        catches = False
+        for item in statement.items:
+            taint = self.value(item.context_expr)
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, taint)
+            catches = catches or self.names.swallows(item.context_expr)
+            name = last_name(getattr(item.context_expr, "func", item.context_expr))
+            if name in ("redirect_stdout", "redirect_stderr") and self.outcome.raised is None:
+                self.captured = item.context_expr
+        if catches:
+            self.guarded(statement.body, [], [])
+        else:
+            self.block(statement.body)
+        self.captured = None
+
+    do_asyncwith = do_with
+
+    def do_try(self, statement: ast.Try) -> None:
+        handlers = [one for one in statement.handlers if _goes_on(one)]
+        if handlers:
+            self.guarded(statement.body, handlers, statement.orelse)
+        else:
+            self.block(statement.body)
+            self.block(statement.orelse)
+            for handler in statement.handlers:
+                self.branches([handler.body, []], None)
+        self.block(statement.finalbody)
+
+    do_trystar = do_try
+
+    def guarded(
+        self,
+        body: list[ast.stmt],
+        handlers: list[ast.ExceptHandler],
+        orelse: list[ast.stmt],
+    ) -> None:
+        """Walk a block whose exceptions are caught: one because of the value is a decision."""
+        raised_before, self.outcome.raised = self.outcome.raised, None
+        by_before, self.outcome.raised_by = self.outcome.raised_by, set()
+        self.guards += 1
+        self.block(body)
+        self.guards -= 1
+        raised, self.outcome.raised = self.outcome.raised, raised_before
+        by, self.outcome.raised_by = self.outcome.raised_by, by_before
+        if raised is not None and handlers and not any(_may_catch(one, by) for one in handlers):
+            self.outcome.raised = self.outcome.raised or raised  # it goes further out
+            self.outcome.raised_by |= by
+            raised = None
+        if raised is None:
+            self.block(orelse)
+            self.branches([*(one.body for one in handlers), []], None)
+            return
+        if self.task.around is not None:
+            self.skips_calls(body, raised)
+        for name in _assigned(body):
+            self.assign_name(name, raised)
+        self.branches([orelse, *(one.body for one in handlers)], raised)
+
+    def skips_calls(self, body: list[ast.stmt], raised: Taint) -> None:
+        """An exception that is caught skips the calls behind it."""
+        for node in (node for statement in body for node in ast.walk(statement)):
+            if getattr(node, "lineno", 0) > raised.line:
+                self.reach_call(node, raised)
+
+
+def _goes_on(handler: ast.ExceptHandler) -> bool:
+    """Say whether the program goes on after a handler."""
+    last = handler.body[-1]
+    if isinstance(last, ast.Raise):
+        return False
+    called = last.value if isinstance(last, ast.Expr) else None
+    return not (isinstance(called, ast.Call) and last_name(called.func) in ("exit", "_exit"))
+
+
+#: What neither torch nor a check raises because of a value.
+_UNRELATED = frozenset(
+    {
+        *("ImportError", "ModuleNotFoundError", "AttributeError", "KeyError", "StopIteration"),
+        *("KeyboardInterrupt", "FileNotFoundError", "OSError", "NotImplementedError", "TypeError"),
+        *("TimeoutError", "ConnectionError", "EOFError", "PermissionError", "NameError"),
+    }
+)
+
+
+def _may_catch(handler: ast.ExceptHandler, by: set[str]) -> bool:
+    """Say whether a handler may get what was raised because of the value."""
+    if handler.type is None:
+        return True
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = {last_name(kind) for kind in kinds}
+    if PYTHON in by or (WARNING in by and any(name.endswith("Warning") for name in names)):
+        return True
+    return TORCH in by and bool(names - _UNRELATED)
+
+
+def _assigned(body: list[ast.stmt]) -> Iterator[str]:
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
