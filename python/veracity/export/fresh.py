@@ -508,8 +508,10 @@ class _Drawing:
         nudges = {}
         for name, value in self._node.samples[0].inputs.items():
             if value.is_floating_point():
+                # Elements that move alike stay equal, and what rests on that does not move.
+                sizes = 0.5 + 0.5 * source.random(tuple(value.shape))
                 signs = 1 - 2 * source.integers(0, 2, tuple(value.shape))
-                factors = np.asarray(1 + self._step(value.dtype) * signs, dtype=np.float64)
+                factors = np.asarray(1 + self._step(value.dtype) * signs * sizes, dtype=np.float64)
                 nudges[name] = torch.from_numpy(factors).to(value.device, value.dtype)
         return nudges
 
@@ -519,7 +521,7 @@ class _Drawing:
             return 0.0
         eps = float(torch.finfo(dtype).eps)
         finest = min((bound.finest() for bound in self._bounds.values()), default=NUDGE)
-        return max(eps, min(NUDGE, finest / 100))
+        return max(2 * eps, min(NUDGE, finest / 100))
 
     def _note(self, text: str) -> None:
         if text not in self._notes:

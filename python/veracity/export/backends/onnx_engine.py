@@ -1,0 +1,171 @@
+"""Operators that ONNX Runtime computes otherwise than torch on corners, written so that it does not.
+
+Its `MaxPool`, `ReduceMax`, `ReduceMin`, `ArgMax` and `ArgMin` drop NaN, some of them by the place
+that it is at; its `Clip` without an upper limit makes the largest float of infinity; and its `Max`,
+`Min` and `Clip` of 64-bit integers are wrong from 2**31 on. A NaN that a camera or a division makes
+has to arrive, or nobody notices it. Values keep their names: what is added stands behind or in the
+place of an operator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+_FLOATS = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
+
+
+def guarded(model: Any) -> None:
+    """Rewrite such operators of a model."""
+    for node in list(model.graph):
+        rule = _RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        kind = None if rule is None else _kind(node)
+        if rule is not None and kind is not None:
+            rule(_Place(model.graph, node, kind))
+
+
+def _kind(node: Any) -> str | None:
+    """Return the type of an operator's values, where it is known."""
+    given, made = node.inputs[0], node.outputs[0]
+    for value in (given,) if node.op_type.startswith("Arg") else (given, made):
+        if value is not None and value.dtype is not None:
+            return str(value.dtype.name)
+    return None
+
+
+class _Place:
+    """Where an operator stands, with what it takes to write others around it."""
+
+    def __init__(self, graph: Any, node: Any, kind: str) -> None:
+        self.graph, self.node, self.kind = graph, node, kind
+        self.given, self.made = node.inputs[0], node.outputs[0]
+        self.attributes = dict(node.attributes)
+
+    def add(self, op_type: str, *inputs: Any, **attributes: Any) -> Any:
+        """Put an operator in front of the one that is looked at; return its result."""
+        import onnx_ir
+
+        origin = dict(self.node.metadata_props)
+        made = onnx_ir.node(op_type, list(inputs), attributes, metadata_props=origin)
+        self.graph.insert_before(self.node, made)
+        return made.outputs[0]
+
+    def constant(self, value: Any, kind: str | None = None) -> Any:
+        """Return a constant, of the operator's type if no other is named."""
+        import numpy as np
+        import onnx_ir
+
+        dtype = onnx_ir.DataType[kind or self.kind]
+        array = np.array(value, dtype=dtype.numpy())
+        name = f"{self.made.name}_constant_{len(self.graph.initializers)}"
+        made = onnx_ir.Value(name=name, const_value=onnx_ir.tensor(array, name=name))
+        made.dtype, made.shape = dtype, onnx_ir.Shape(array.shape)
+        self.graph.register_initializer(made)
+        return made
+
+    def integer(self, name: str, default: int) -> int:
+        """Return an attribute."""
+        return int(self.attributes[name].as_int()) if name in self.attributes else default
+
+    def is_float(self) -> bool:
+        return self.kind in _FLOATS
+
+    def is_nan(self) -> Any:
+        return self.add("IsNaN", self.given)
+
+    def again(self, given: Any) -> Any:
+        """Apply the same operator to something else."""
+        rest = self.node.inputs[1:]
+        return self.add(self.node.op_type, given, *rest, **self.attributes)
+
+    def replace(self, result: Any) -> None:
+        """Let the operator's readers read something else, under the same name."""
+        from onnx_ir import convenience
+
+        name, self.made.name = self.made.name, None
+        result.name = name
+        result.shape, result.dtype = self.made.shape, self.made.dtype
+        result.metadata_props.update(self.made.metadata_props)
+        convenience.replace_all_uses_with(self.made, result, replace_graph_outputs=True)
+
+    def instead(self, result: Any) -> None:
+        """Replace the operator."""
+        self.replace(result)
+        self.graph.remove(self.node, safe=True)
+
+    def around(self, write: Callable[[Any], Any]) -> None:
+        """Replace the operator by what is made of its own result."""
+        raw = self.again(self.given)
+        raw.shape, raw.dtype = self.made.shape, self.made.dtype
+        self.instead(write(raw))
+
+
+def _pool(place: _Place) -> None:
+    if not place.is_float() or len(place.node.outputs) > 1:
+        return
+    flags = place.add("Cast", place.is_nan(), to=_code(place.kind))
+    met = place.add("Greater", place.again(flags), place.constant(0.0))
+    place.around(lambda raw: place.add("Where", met, place.constant(math.nan), raw))
+
+
+def _reduce(place: _Place) -> None:
+    if not place.is_float():
+        return
+    only = place.add("Where", place.is_nan(), place.given, place.constant(0.0))
+    others, rest = dict(place.attributes), place.node.inputs[1:]
+    if "axes" in others:  # where operator sets below 18 have them
+        rest = (place.constant(list(others.pop("axes").as_ints()), "INT64"),)
+    carried = place.add("ReduceSum", only, *rest, **others)
+    place.around(lambda raw: place.add("Add", raw, carried))
+
+
+def _position(place: _Place) -> None:
+    """Give the place of the first NaN, where there is one."""
+    if not place.is_float():
+        return
+    flags = place.add("Cast", place.is_nan(), to=_code("INT32"))
+    first = place.add("ArgMax", flags, **place.attributes)
+    axes = place.constant([place.integer("axis", 0)], "INT64")
+    count = place.add("ReduceSum", flags, axes, keepdims=place.integer("keepdims", 1))
+    some = place.add("Cast", count, to=_code("BOOL"))
+    place.around(lambda raw: place.add("Where", some, first, raw))
+
+
+def _limit(place: _Place) -> None:
+    low, high = ([*place.node.inputs[1:], None, None])[:2]
+    if place.kind == "INT64":
+        found = place.given
+        for limit, operator in ((low, "Less"), (high, "Greater")):
+            if limit is not None:
+                found = place.add("Where", place.add(operator, found, limit), limit, found)
+        place.instead(found if found is not place.given else place.add("Identity", found))
+    elif place.is_float() and (low is None) != (high is None):
+        name, limit = ("Max", low) if high is None else ("Min", high)
+        place.instead(place.add(name, place.given, limit))
+
+
+def _choose(place: _Place) -> None:
+    if place.kind != "INT64" or len(place.node.inputs) != 2:
+        return
+    left, right = place.node.inputs
+    operator = "Greater" if place.node.op_type == "Max" else "Less"
+    place.instead(place.add("Where", place.add(operator, left, right), left, right))
+
+
+def _code(kind: str) -> int:
+    import onnx_ir
+
+    return int(onnx_ir.DataType[kind])
+
+
+_RULES: dict[str, Callable[[_Place], None]] = {
+    "MaxPool": _pool,
+    "ReduceMax": _reduce,
+    "ReduceMin": _reduce,
+    "ArgMax": _position,
+    "ArgMin": _position,
+    "Clip": _limit,
+    "Max": _choose,
+    "Min": _choose,
+}
