@@ -1,9 +1,10 @@
 """Operators that ONNX Runtime computes otherwise than torch on corners, written so that it does not.
 
 Its `MaxPool`, `ReduceMax`, `ReduceMin`, `ArgMax` and `ArgMin` drop NaN, some of them by the place
-that it is at; its `Clip` without an upper limit makes the largest float of infinity; and its `Max`,
-`Min` and `Clip` of 64-bit integers are wrong from 2**31 on. A NaN that a camera or a division makes
-has to arrive, or nobody notices it. Values keep their names: what is added stands behind or in the
+that it is at; `TopK` leaves it anywhere, and `GridSample` reads zero there, and anything where a
+place is far outside; its `Clip` without an upper limit makes the largest float of infinity; and its
+`Max`, `Min` and `Clip` of 64-bit integers are wrong from 2**31 on. A NaN that a camera or a
+division makes has to arrive, or nobody notices it. Values keep their names: what is added stands behind or in the
 place of an operator.
 """
 
@@ -13,6 +14,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+#: A place in a picture of two that lies outside of every picture, in whatever padding.
+_FAR = 1e4
 _FLOATS = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 
 
@@ -94,6 +97,19 @@ class _Place:
         self.replace(result)
         self.graph.remove(self.node, safe=True)
 
+    def behind(self, made: Any, op_type: str, *inputs: Any, **attributes: Any) -> None:
+        """Let the readers of one of the operator's results read what is made behind it."""
+        import onnx_ir
+        from onnx_ir import convenience
+
+        origin = dict(self.node.metadata_props)
+        node = onnx_ir.node(op_type, list(inputs), attributes, metadata_props=origin)
+        self.graph.insert_after(self.node, node)
+        result = node.outputs[0]
+        result.name, made.name = made.name, f"{made.name}_by_key"
+        result.shape, result.dtype = made.shape, made.dtype
+        convenience.replace_all_uses_with(made, result, replace_graph_outputs=True)
+
     def around(self, write: Callable[[Any], Any]) -> None:
         """Replace the operator by what is made of its own result."""
         raw = self.again(self.given)
@@ -132,6 +148,38 @@ def _position(place: _Place) -> None:
     place.around(lambda raw: place.add("Where", some, first, raw))
 
 
+def _sorted(place: _Place) -> None:
+    """Sort NaN as what is larger than everything, as torch does."""
+    if not place.is_float():
+        return
+    keys = place.add("Where", place.is_nan(), place.constant(math.inf), place.given)
+    place.node.replace_input_with(0, keys)
+    values, indices = place.node.outputs
+    axis = place.integer("axis", -1)
+    place.behind(values, "GatherElements", place.given, indices, axis=axis)
+
+
+def _sampled(place: _Place) -> None:
+    padding = _text(place, "padding_mode", "zeros")
+    if not place.is_float() or padding == "reflection" or place.given.shape is None:
+        return
+    where, mode = place.node.inputs[1], _text(place, "mode", "linear")
+    near = place.add("Clip", where, place.constant(-_FAR), place.constant(_FAR))
+    if mode == "nearest":
+        near = place.add("Where", place.add("IsNaN", where), place.constant(_FAR), near)
+    place.node.replace_input_with(1, near)
+    if padding == "zeros" and mode != "nearest":
+        # Zero times what is not finite is NaN.
+        none = place.add("Mul", where, place.constant(0.0))
+        total = place.add("ReduceSum", none, place.constant([-1], "INT64"), keepdims=0)
+        some = place.add("IsNaN", place.add("Unsqueeze", total, place.constant([1], "INT64")))
+        place.around(lambda raw: place.add("Where", some, place.constant(math.nan), raw))
+
+
+def _text(place: _Place, name: str, default: str) -> str:
+    return str(place.attributes[name].as_string()) if name in place.attributes else default
+
+
 def _limit(place: _Place) -> None:
     low, high = ([*place.node.inputs[1:], None, None])[:2]
     if place.kind == "INT64":
@@ -165,6 +213,8 @@ _RULES: dict[str, Callable[[_Place], None]] = {
     "ReduceMin": _reduce,
     "ArgMax": _position,
     "ArgMin": _position,
+    "TopK": _sorted,
+    "GridSample": _sampled,
     "Clip": _limit,
     "Max": _choose,
     "Min": _choose,
