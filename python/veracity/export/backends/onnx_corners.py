@@ -123,6 +123,35 @@ def cross_entropy_of_logits(
     return (lambda one: one, torch.mean, torch.sum)[reduction](loss)
 
 
+def attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """Do what attention with a mask of floats does: a row that is masked altogether gives zeros.
+
+    The exporter divides zero by zero there; with masks of truth values it does not.
+    """
+    masked = attn_mask is not None and attn_mask.is_floating_point()
+    if attn_mask is None or not masked or dropout_p or enable_gqa or is_causal:
+        return NotImplemented
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = torch.matmul(query * factor, key.transpose(-2, -1)) + attn_mask
+    none = scores.amax(-1, keepdim=True) == -math.inf
+    weights = torch.where(none, torch.zeros_like(scores), scores.softmax(-1))
+    found = torch.matmul(weights, value)
+    # What follows was recorded on memory in the order of the query.
+    order = sorted(range(found.dim()), key=lambda axis: -query.stride(axis))
+    back = sorted(range(found.dim()), key=order.__getitem__)
+    return found.permute(order).contiguous().permute(back)
+
+
 # Division
 
 
@@ -236,6 +265,11 @@ def _bools(node: fx.Node) -> bool:
     return _dtype(node) == torch.bool
 
 
+def _is_masked(node: fx.Node) -> bool:
+    mask = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
+    return isinstance(mask, fx.Node) and _floats(mask)
+
+
 def _always(_: fx.Node) -> bool:
     return True
 
@@ -260,6 +294,7 @@ _TABLE: dict[Any, tuple[Callable[[fx.Node], bool], Callable[..., torch.Tensor]]]
     _ATEN.logaddexp2.default: (_always, logaddexp2),
     _ATEN.logcumsumexp.default: (_always, logcumsumexp),
     _ATEN.binary_cross_entropy_with_logits.default: (_always, cross_entropy_of_logits),
+    _ATEN.scaled_dot_product_attention.default: (_is_masked, attention),
     _ATEN.remainder.Scalar: (_floats, remainder),
     _ATEN.remainder.Tensor: (_floats, remainder),
     _ATEN.floor_divide.default: (_floats, floor_divide),
@@ -279,24 +314,27 @@ _TABLE: dict[Any, tuple[Callable[[fx.Node], bool], Callable[..., torch.Tensor]]]
 }
 
 
-def _uses(program: ExportedProgram, table: dict[Any, Any]) -> set[Any]:
-    return {
-        node.target
-        for node in program.graph.nodes
-        if node.op == "call_function" and node.target in table and table[node.target][0](node)
-    }
+def _uses(program: ExportedProgram) -> set[Any]:
+    calls = [node for node in program.graph.nodes if node.op == "call_function"]
+    return {one.target for one in calls if one.target in _TABLE and _TABLE[one.target][0](one)}
 
 
 def taken_apart(program: ExportedProgram) -> ExportedProgram:
     """Return the program without these operations; the very program if it has none."""
-    if not _uses(program, _TABLE):
+    used = _uses(program)
+    if not used:
         return program
-    # All of them: what one is made of may be another.
+    # All of them: what one is made of may be another. Only addition is everywhere.
     known = {one: function for one, (_, function) in _TABLE.items() if one != _ATEN.add.Tensor}
-    if _ATEN.add.Tensor in _uses(program, _TABLE):
+    if _ATEN.add.Tensor in used:
         known[_ATEN.add.Tensor] = _either_of_bools
     with torch.no_grad():
-        return cast(ExportedProgram, program.run_decompositions(known))
+        try:
+            return cast(ExportedProgram, program.run_decompositions(known))
+        except ValueError:
+            # A kernel of attention left its result in another order in memory.
+            del known[_ATEN.scaled_dot_product_attention.default]
+            return cast(ExportedProgram, program.run_decompositions(known))
 
 
 def _either_of_bools(left: Any, right: Any, *, alpha: float = 1) -> torch.Tensor:
