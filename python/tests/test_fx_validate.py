@@ -24,7 +24,7 @@ from veracity.fx import (
     compose,
     validate,
 )
-from veracity.fx.judge import compare
+from veracity.fx.judge import Wide, compare, step
 
 X = torch.rand(
     6, 8, generator=torch.Generator(torch.get_default_device()).manual_seed(1)
@@ -491,3 +491,81 @@ def test_validating_draws_no_random_numbers_of_the_caller() -> None:
     first = validate(MergeLinears(), model, X)
     assert torch.equal(torch.random.get_rng_state(), before)
     assert validate(MergeLinears(), model, X) == first
+
+
+class Masked(nn.Module):
+    """A small head beside a mask, and a large offset in another row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.small = nn.Parameter(torch.linspace(-1e-3, 1e-3, 8).reshape(2, 4))
+        self.bias = nn.Parameter(torch.tensor([1e-4, -2e-4]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = torch.nn.functional.linear(x, self.small, self.bias)
+        return torch.cat([scores, torch.full((x.shape[0], 1), -1e9)], -1)
+
+
+class Scaled(Transformation):
+    """Multiplies one parameter of a copy by a factor: a fault that the largest value hides."""
+
+    preserves_computation = True
+
+    def __init__(self, name: str, factor: float) -> None:
+        super().__init__()
+        self.name, self.factor = name, factor
+
+    def signature_parameters(self) -> dict[str, object]:
+        return {"name": self.name, "factor": self.factor}
+
+    def transform(self, graph_module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+        made = copy.deepcopy(graph_module)
+        held = dict(made.named_parameters())[self.name]
+        with torch.no_grad():
+            held.mul_(self.factor)
+        return made
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ([-1e9, 1e-3], [-1e9, -1e-3]),
+        ([-1e9, 1e-3], [-1e9, 0.0]),
+        ([3e38, 1.0, 2.0], [3e38, 2.0, 1.0]),
+        ([1e6, 1e-7], [1e6, 2e-7]),
+        ([65504.0, 0.5], [65504.0, 0.25]),
+        ([1e4, 1e-2, 1e-2], [1e4, 1e-2, 1.01e-2]),
+    ],
+)
+def test_a_small_element_is_held_to_its_own_size(left: list[float], right: list[float]) -> None:
+    """Its terms do not move it farther than that, which float64 shows."""
+    original, candidate = torch.tensor(left), torch.tensor(right)
+    wide = Wide(original.double(), original.double().abs() * step(torch.float32))
+    assert compare(original, candidate, float64=lambda: wide).verdict == "disproved"
+    assert compare(original, original * (1 + 1e-7), float64=lambda: wide).verdict == "proved"
+
+
+@pytest.mark.parametrize("moved", [0.0, 1e-4])
+def test_what_cancels_may_be_off_by_what_its_terms_move_it(moved: float) -> None:
+    original = torch.tensor([1000.0, 1e-4])
+    wide = Wide(original.double(), torch.tensor([0.0, moved], dtype=torch.float64))
+    found = compare(original, torch.tensor([1000.0, 2e-4]), float64=lambda: wide)
+    assert found.verdict == ("proved" if moved else "disproved")
+
+
+def test_without_float64_a_row_is_held_to_its_own_size() -> None:
+    original = torch.tensor([[1e9, 1.0], [1e-3, 2e-3]])
+    wrong = torch.tensor([[1e9, 1.0], [1e-3, 4e-3]])
+    assert compare(original, wrong).verdict == "disproved"
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"),
+    [("small", -1.0), ("small", 1.01), ("small", 0.0), ("bias", -1.0), ("bias", 1.1)],
+)
+def test_a_fault_beside_a_mask_is_disproved(name: str, factor: float) -> None:
+    found = validate(
+        Scaled(name, factor), Masked(), torch.randn(3, 4), local=False, require_marks=False
+    )
+    assert found.verdict == "disproved"
+    assert "VER1310" in {reason.code for reason in found.reasons}
