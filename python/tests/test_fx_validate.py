@@ -496,7 +496,7 @@ def test_validating_draws_no_random_numbers_of_the_caller() -> None:
 X4 = torch.linspace(-1.0, 2.0, 12).reshape(3, 4)
 
 
-class Masked(nn.Module):
+class _Masked(nn.Module):
     """A small head beside a mask, and a large offset in another row."""
 
     def __init__(self) -> None:
@@ -560,6 +560,6 @@ def test_without_float64_a_row_is_held_to_its_own_size() -> None:
     [("small", -1.0), ("small", 1.01), ("small", 0.0), ("bias", -1.0), ("bias", 1.1)],
 )
 def test_a_fault_beside_a_mask_is_disproved(name: str, factor: float) -> None:
-    found = validate(_named(_scaled(name, factor)), Masked(), X4, local=False)
+    found = validate(_named(_scaled(name, factor)), _Masked(), X4, local=False)
     assert found.verdict == "disproved", str(found)
     assert "VER1310" in _codes(found)

@@ -1,4 +1,4 @@
-"""ONNX files compute what torch computes on corners: NaN, infinities, small constants, large integers.
+"""ONNX files compute what torch computes on corners: NaN, infinities, small and large numbers.
 
 The file is run in ONNX Runtime and held against torch; the rewriting is also held against the
 operations that it stands for, in torch alone.
@@ -14,8 +14,8 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import fx
+from torch.nn import functional
 from veracity.export.backends import onnx_corners
 from veracity.export.backends.contract import Ports
 from veracity.export.backends.onnx import Dynamo
@@ -48,9 +48,9 @@ CASES: dict[str, tuple[Callable[..., torch.Tensor], torch.Tensor]] = {
     "amax": (lambda x: x.amax(1), ODD),
     "amin": (lambda x: x.amin(1), ODD),
     "argmax": (lambda x: x.argmax(1), ODD),
-    "max pooling": (lambda x: F.max_pool1d(x.unsqueeze(0), 2, 1), ODD),
+    "max pooling": (lambda x: functional.max_pool1d(x.unsqueeze(0), 2, 1), ODD),
     "sorting": (lambda x: torch.sort(x, 1)[0], ODD[:2]),
-    "clamp below": (lambda x: F.normalize(x, dim=1), ODD),
+    "clamp below": (lambda x: functional.normalize(x, dim=1), ODD),
     "sgn": (torch.sgn, ODD),
     "signbit": (lambda x: torch.signbit(torch.nan_to_num(x)), ODD),
     "remainder": (lambda x: torch.remainder(x, 2 * math.pi), LARGE),
@@ -100,6 +100,8 @@ def test_shifts_keep_the_sign(places: int) -> None:
 
 def test_names_of_values_stay(tmp_path: Path) -> None:
     """What is put around an operator does not take its name: reports speak of it."""
-    path = exported(lambda x: F.max_pool1d(x.unsqueeze(0), 2) + 1, torch.ones(2, 4), tmp_path)
+    path = exported(
+        lambda x: functional.max_pool1d(x.unsqueeze(0), 2) + 1, torch.ones(2, 4), tmp_path
+    )
     made = {name for node in onnx.load(path).graph.node for name in node.output}
     assert {"max_pool1d", "y"} <= made

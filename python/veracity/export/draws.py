@@ -148,7 +148,7 @@ def _not_finite(values: Values, count: int, source: np.random.Generator) -> Arra
     found = _inside(values, count, source)
     if not values.other:
         return found
-    places = source.random(found.shape) < 0.2
+    places = np.asarray(source.random(found.shape) < 0.2)
     flat = places.reshape(count, -1)
     if flat.shape[1]:
         flat[np.arange(count), source.integers(0, flat.shape[1], count)] = True

@@ -22,8 +22,8 @@ from veracity import _native
 from veracity.errors import Diagnostic, VeracityError
 from veracity.export import devices
 from veracity.export.adequacy import Faults
-from veracity.export.describe import as_json
 from veracity.export.batched import Many
+from veracity.export.describe import as_json
 from veracity.export.fresh import NOT_FINITE, Fresh, Run, bytes_of, device_of
 from veracity.export.loading import Run as ModelRun
 from veracity.export.loading import elsewhere, engine_of, load
@@ -171,9 +171,7 @@ class Prover:
         if not wrong and fresh.beyond is not None:
             self._try_beyond(model, fresh.beyond(), program)
 
-    def _try_beyond(
-        self, model: _Model, drawn: Iterator[tuple[str, Many]], program: Run
-    ) -> None:
+    def _try_beyond(self, model: _Model, drawn: Iterator[tuple[str, Many]], program: Run) -> None:
         """Run draws from where nobody says that inputs are; what differs there is told."""
         for words, many in drawn:
             trial = Trial(model.made, model.run, many, program, self.policy.of(model.made))

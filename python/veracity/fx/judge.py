@@ -1,10 +1,10 @@
 """Decides whether two tensors are the same computation, rounded differently.
 
 The rule is that of `veracity drift`: an element may be off by some roundings of itself, and by four
-times what it moves when everything that it is computed from is moved by as many. That is
-what a sum of large terms that cancel is entitled to; a small value beside a mask of -1e9 is not. Never
-more than as many roundings of the largest value, unless float64 shows that the original itself
-rounds so badly in that element. Integers and bools must be equal.
+times what it moves when everything that it is computed from is moved by as many. That is what a sum
+of large terms that cancel is entitled to; a small value beside a mask of -1e9 is not. Never more
+than as many roundings of the largest value, unless float64 shows that the original itself rounds so
+badly in that element. Integers and bools must be equal.
 """
 
 from __future__ import annotations
@@ -130,8 +130,10 @@ def _judged(
         if bool((error > torch.minimum(own, budget)).any()):
             wide = float64()
             fits = wide is not None and wide.value.shape == left.shape
-            budget = _moving(left, right, shown, own, budget, wide) if wide and fits else (
-                torch.minimum(_of_row(dtype, left, shown) + noise, budget)
+            budget = (
+                _moving(left, right, shown, own, budget, wide)
+                if wide and fits
+                else (torch.minimum(_of_row(dtype, left, shown) + noise, budget))
             )
     return _verdict(error, budget, scale)
 

@@ -15,6 +15,8 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
+#: What torch takes for an operation that is to stay.
+_AS_IT_IS = cast(torch.Tensor, NotImplemented)
 #: Longer sums of exponentials are left to the exporter: the way around takes the square in memory.
 _LONGEST_LOG_SUM = 1024
 
@@ -100,7 +102,7 @@ def log_sigmoid(value: torch.Tensor) -> torch.Tensor:
 def logcumsumexp(value: torch.Tensor, dim: int) -> torch.Tensor:
     """Do what `torch.logcumsumexp` does, each sum by itself: its largest value is its own."""
     if value.dim() == 0 or value.shape[dim] > _LONGEST_LOG_SUM:
-        return NotImplemented
+        return _AS_IT_IS
     rows = value.movedim(dim, -1)
     count = rows.shape[-1]
     reached = torch.ones(count, count, dtype=torch.bool, device=value.device).tril()
@@ -140,14 +142,14 @@ def attention(
     """
     masked = attn_mask is not None and attn_mask.is_floating_point()
     if attn_mask is None or not masked or dropout_p or enable_gqa or is_causal:
-        return NotImplemented
+        return _AS_IT_IS
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = torch.matmul(query * factor, key.transpose(-2, -1)) + attn_mask
     none = scores.amax(-1, keepdim=True) == -math.inf
     weights = torch.where(none, torch.zeros_like(scores), scores.softmax(-1))
     found = torch.matmul(weights, value)
     # What follows was recorded on memory in the order of the query.
-    order = sorted(range(found.dim()), key=lambda axis: -query.stride(axis))
+    order = sorted(range(found.dim()), key=query.stride().__getitem__, reverse=True)
     back = sorted(range(found.dim()), key=order.__getitem__)
     return found.permute(order).contiguous().permute(back)
 
@@ -170,7 +172,7 @@ def remainder(left: torch.Tensor, right: Any) -> torch.Tensor:
     """Do what `torch.remainder` does to floats, by the exact remainder of C."""
     left, right = _pair(left, right)
     if not left.is_floating_point():
-        return NotImplemented
+        return _AS_IT_IS
     rest = torch.fmod(left, right)
     return torch.where(_other_sign(rest, right), rest + right, rest)
 
@@ -179,7 +181,7 @@ def floor_divide(left: torch.Tensor, right: Any) -> torch.Tensor:
     """Do what `torch.floor_divide` does to floats: floor of the exact quotient."""
     left, right = _pair(left, right)
     if not left.is_floating_point():
-        return NotImplemented
+        return _AS_IT_IS
     rest = torch.fmod(left, right)
     quotient = (left - rest) / right
     quotient = torch.where(_other_sign(rest, right), quotient - 1, quotient)
@@ -202,14 +204,14 @@ def divide(left: torch.Tensor, right: Any, rounding_mode: str | None = None) -> 
         return torch.floor_divide(first, second)
     if rounding_mode == "trunc" and not first.is_floating_point():
         return _truncated(first, second)
-    return NotImplemented
+    return _AS_IT_IS
 
 
 def fmod(left: torch.Tensor, right: Any) -> torch.Tensor:
     """Do what `torch.fmod` does to integers, without floats."""
     left, right = _pair(left, right)
     if left.is_floating_point():
-        return NotImplemented
+        return _AS_IT_IS
     return left - _truncated(left, right) * right
 
 
@@ -339,4 +341,4 @@ def taken_apart(program: ExportedProgram) -> ExportedProgram:
 
 def _either_of_bools(left: Any, right: Any, *, alpha: float = 1) -> torch.Tensor:
     found = [getattr(one, "dtype", None) for one in (left, right)]
-    return either(left, right, alpha=alpha) if found == [torch.bool] * 2 else NotImplemented
+    return either(left, right, alpha=alpha) if found == [torch.bool] * 2 else _AS_IT_IS

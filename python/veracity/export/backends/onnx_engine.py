@@ -1,11 +1,11 @@
-"""Operators that ONNX Runtime computes otherwise than torch on corners, written so that it does not.
+"""Operators that ONNX Runtime computes otherwise than torch on corners, written anew.
 
 Its `MaxPool`, `ReduceMax`, `ReduceMin`, `ArgMax` and `ArgMin` drop NaN, some of them by the place
 that it is at; `TopK` leaves it anywhere, and `GridSample` reads zero there, and anything where a
 place is far outside; its `Clip` without an upper limit makes the largest float of infinity; and its
 `Max`, `Min` and `Clip` of 64-bit integers are wrong from 2**31 on. A NaN that a camera or a
-division makes has to arrive, or nobody notices it. Values keep their names: what is added stands behind or in the
-place of an operator.
+division makes has to arrive, or nobody notices it. Values keep their names: what is added stands
+behind or in the place of an operator.
 """
 
 from __future__ import annotations
