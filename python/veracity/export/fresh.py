@@ -69,7 +69,8 @@ BEYOND = (100.0, 1e4)
 FAR_AWAY = "inputs are a hundred times as large as recorded, or larger"
 #: Draws with values that are not finite, where no input declares them.
 FEW = 8
-NOT_FINITE = {"an input is NaN": (math.nan,), "an input is infinite": (math.inf, -math.inf)}
+NAN_INPUT = "an input is NaN"
+NOT_FINITE = {NAN_INPUT: (math.nan,), "an input is infinite": (math.inf, -math.inf)}
 #: How far inputs are moved to see whether an answer can be told from rounding.
 NUDGE = 1e-6
 

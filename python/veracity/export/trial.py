@@ -151,14 +151,21 @@ class Trial:
                 continue
         return None
 
-    def tell_beyond(self, words: str, *, is_finite: bool) -> None:
+    def tell_beyond(self, words: str, *, are_inputs: bool, hides_nan: bool) -> None:
         """Run draws that no input is known to be like; what the model is wrong on is told.
 
-        Finite ones may come. Those that are not are no inputs of a node that does not declare them,
-        and what becomes of them is worth a note, unless the model makes a number of them.
+        Values that are not finite are no inputs of a node that does not declare them, and what
+        becomes of them is worth a note, unless the model makes a number of NaN, which hides it.
+
+        Args:
+            words: What the draws are about.
+            are_inputs: Whether such values may come undeclared.
+            hides_nan: Whether a number in the place of what torch gives is more than a note.
         """
         wrong = self.run(at_once=False)
-        hidden = next((one for one in wrong if is_finite or self._makes_numbers(one)), None)
+        hidden = next(
+            (one for one in wrong if are_inputs or (hides_nan and self._makes_numbers(one))), None
+        )
         if hidden is not None:
             self._tell(words, hidden)
         elif wrong:

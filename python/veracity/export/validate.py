@@ -24,7 +24,7 @@ from veracity.export import devices
 from veracity.export.adequacy import Faults
 from veracity.export.batched import Many
 from veracity.export.describe import as_json
-from veracity.export.fresh import NOT_FINITE, Fresh, Run, bytes_of, device_of
+from veracity.export.fresh import NAN_INPUT, NOT_FINITE, Fresh, Run, bytes_of, device_of
 from veracity.export.loading import Run as ModelRun
 from veracity.export.loading import elsewhere, engine_of, load
 from veracity.export.log import ExportLog
@@ -175,7 +175,9 @@ class Prover:
         """Run draws from where nobody says that inputs are; what differs there is told."""
         for words, many in drawn:
             trial = Trial(model.made, model.run, many, program, self.policy.of(model.made))
-            trial.tell_beyond(words, is_finite=words not in NOT_FINITE)
+            trial.tell_beyond(
+                words, are_inputs=words not in NOT_FINITE, hides_nan=words == NAN_INPUT
+            )
             self.noticed += [one for one in trial.told if one not in self.noticed]
 
     def _compare(self, made: Made, one: _Labelled, results: list[torch.Tensor]) -> bool:

@@ -212,7 +212,7 @@ def fmod(left: torch.Tensor, right: Any) -> torch.Tensor:
     left, right = _pair(left, right)
     if left.is_floating_point():
         return _AS_IT_IS
-    return left - _truncated(left, right) * right
+    return torch.sub(left, _truncated(left, right) * right)
 
 
 def shift_right(value: torch.Tensor, places: Any) -> torch.Tensor:

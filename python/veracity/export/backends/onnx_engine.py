@@ -102,13 +102,16 @@ class _Place:
         import onnx_ir
         from onnx_ir import convenience
 
+        # The new operator may read what it stands behind.
+        kept = onnx_ir.Value(name=f"{made.name}_before")
+        convenience.replace_all_uses_with(made, kept, replace_graph_outputs=True)
         origin = dict(self.node.metadata_props)
         node = onnx_ir.node(op_type, list(inputs), attributes, metadata_props=origin)
         self.graph.insert_after(self.node, node)
         result = node.outputs[0]
-        result.name, made.name = made.name, f"{made.name}_by_key"
+        result.name, made.name = made.name, f"{made.name}_before"
         result.shape, result.dtype = made.shape, made.dtype
-        convenience.replace_all_uses_with(made, result, replace_graph_outputs=True)
+        convenience.replace_all_uses_with(kept, result, replace_graph_outputs=True)
 
     def around(self, write: Callable[[Any], Any]) -> None:
         """Replace the operator by what is made of its own result."""
@@ -157,6 +160,26 @@ def _sorted(place: _Place) -> None:
     values, indices = place.node.outputs
     axis = place.integer("axis", -1)
     place.behind(values, "GatherElements", place.given, indices, axis=axis)
+
+
+def _recurrent(place: _Place) -> None:
+    """Let NaN through a cell: its activations make numbers of it. Of one step only."""
+    shape = place.given.shape
+    if not place.is_float() or shape is None or shape[0] != 1:
+        return
+    if _text(place, "direction", "forward") == "bidirectional" or place.integer("layout", 0):
+        return
+    flags = None
+    for value in (place.given, *place.node.inputs[5:7]):
+        if value is not None:
+            only = place.add("Where", place.add("IsNaN", value), value, place.constant(0.0))
+            part = place.add("ReduceSum", only, place.constant([0, 2], "INT64"), keepdims=0)
+            flags = part if flags is None else place.add("Add", flags, part)
+    column = place.add("Unsqueeze", flags, place.constant([1], "INT64"))
+    some, nan = place.add("IsNaN", column), place.constant(math.nan)
+    for made in place.node.outputs:
+        if made.name:
+            place.behind(made, "Where", some, nan, made)
 
 
 def _sampled(place: _Place) -> None:
@@ -215,6 +238,9 @@ _RULES: dict[str, Callable[[_Place], None]] = {
     "ArgMin": _position,
     "TopK": _sorted,
     "GridSample": _sampled,
+    "GRU": _recurrent,
+    "LSTM": _recurrent,
+    "RNN": _recurrent,
     "Clip": _limit,
     "Max": _choose,
     "Min": _choose,
