@@ -88,7 +88,7 @@ class _Place:
 
         name, self.made.name = self.made.name, None
         result.name = name
-        result.shape, result.dtype = self.made.shape, self.made.dtype
+        _like(result, self.made)
         result.metadata_props.update(self.made.metadata_props)
         convenience.replace_all_uses_with(self.made, result, replace_graph_outputs=True)
 
@@ -110,14 +110,20 @@ class _Place:
         self.graph.insert_after(self.node, node)
         result = node.outputs[0]
         result.name, made.name = made.name, f"{made.name}_before"
-        result.shape, result.dtype = made.shape, made.dtype
+        _like(result, made)
         convenience.replace_all_uses_with(kept, result, replace_graph_outputs=True)
 
     def around(self, write: Callable[[Any], Any]) -> None:
         """Replace the operator by what is made of its own result."""
         raw = self.again(self.given)
-        raw.shape, raw.dtype = self.made.shape, self.made.dtype
+        _like(raw, self.made)
         self.instead(write(raw))
+
+
+def _like(made: Any, other: Any) -> None:
+    """Take over what is known about another value; a type that is half known cannot be written."""
+    if other.shape is not None and other.dtype is not None:
+        made.shape, made.dtype = other.shape, other.dtype
 
 
 def _pool(place: _Place) -> None:
