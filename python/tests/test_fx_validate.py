@@ -24,7 +24,7 @@ from veracity.fx import (
     compose,
     validate,
 )
-from veracity.fx.judge import compare
+from veracity.fx.judge import Wide, compare, step
 
 X = torch.rand(
     6, 8, generator=torch.Generator(torch.get_default_device()).manual_seed(1)
@@ -491,3 +491,75 @@ def test_validating_draws_no_random_numbers_of_the_caller() -> None:
     first = validate(MergeLinears(), model, X)
     assert torch.equal(torch.random.get_rng_state(), before)
     assert validate(MergeLinears(), model, X) == first
+
+
+X4 = torch.linspace(-1.0, 2.0, 12).reshape(3, 4)
+
+
+class _Masked(nn.Module):
+    """A small head beside a mask, and a large offset in another row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.small = nn.Parameter(torch.linspace(-1e-3, 1e-3, 8).reshape(2, 4))
+        self.bias = nn.Parameter(torch.tensor([1e-4, -2e-4]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = torch.nn.functional.linear(x, self.small, self.bias)
+        return torch.cat([scores, torch.full((x.shape[0], 1), -1e9)], -1)
+
+
+def _scaled(name: str, factor: float) -> Callable[[GraphModule, Node], bool]:
+    """A fault that the largest value of the tensor hides."""
+
+    def edit(graph_module: GraphModule, node: Node) -> bool:
+        if node.op != "get_attr" or node.target != name:
+            return False
+        held = graph_module.get_parameter(name).detach() * factor
+        setattr(graph_module, name, nn.Parameter(held))
+        return True
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ([-1e9, 1e-3], [-1e9, -1e-3]),
+        ([-1e9, 1e-3], [-1e9, 0.0]),
+        ([3e38, 1.0, 2.0], [3e38, 2.0, 1.0]),
+        ([1e6, 1e-7], [1e6, 2e-7]),
+        ([65504.0, 0.5], [65504.0, 0.25]),
+        ([1e4, 1e-2, 1e-2], [1e4, 1e-2, 1.01e-2]),
+    ],
+)
+def test_a_small_element_is_held_to_its_own_size(left: list[float], right: list[float]) -> None:
+    """Its terms do not move it farther than that, which float64 shows."""
+    original, candidate = torch.tensor(left), torch.tensor(right)
+    wide = Wide(original.double(), original.double().abs() * step(torch.float32))
+    assert compare(original, candidate, float64=lambda: wide).verdict == "disproved"
+    assert compare(original, original * (1 + 1e-7), float64=lambda: wide).verdict == "proved"
+
+
+@pytest.mark.parametrize("moved", [0.0, 1e-4])
+def test_what_cancels_may_be_off_by_what_its_terms_move_it(moved: float) -> None:
+    original = torch.tensor([1000.0, 1e-4])
+    wide = Wide(original.double(), torch.tensor([0.0, moved], dtype=torch.float64))
+    found = compare(original, torch.tensor([1000.0, 2e-4]), float64=lambda: wide)
+    assert found.verdict == ("proved" if moved else "disproved")
+
+
+def test_without_float64_a_row_is_held_to_its_own_size() -> None:
+    original = torch.tensor([[1e9, 1.0], [1e-3, 2e-3]])
+    wrong = torch.tensor([[1e9, 1.0], [1e-3, 4e-3]])
+    assert compare(original, wrong).verdict == "disproved"
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"),
+    [("small", -1.0), ("small", 1.01), ("small", 0.0), ("bias", -1.0), ("bias", 1.1)],
+)
+def test_a_fault_beside_a_mask_is_disproved(name: str, factor: float) -> None:
+    found = validate(_named(_scaled(name, factor)), _Masked(), X4, local=False)
+    assert found.verdict == "disproved", str(found)
+    assert "VER1310" in _codes(found)

@@ -1,8 +1,10 @@
 //! What is in a bundle, for people and for programs.
 
 use serde::Serialize;
-use veracity_diag::Result;
+use veracity_diag::{Diagnostic, Result};
 use veracity_onnx::Model;
+use veracity_prove::{Standing, of_bundle, standing};
+use veracity_results::Verdict;
 use veracity_spec::{Backend, Bundle, Spec};
 
 /// What is in a bundle.
@@ -17,6 +19,21 @@ pub struct Inspection<'a> {
     pub spec: &'a Spec,
     /// What the model files themselves say.
     pub models: Vec<ModelFacts>,
+    /// What its proof says, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<ProofFacts>,
+}
+
+/// What the proof of a bundle says, and whether it still is about the bundle.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProofFacts {
+    /// What it is worth, in words.
+    pub standing: String,
+    /// Its verdict, if it can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// What the verdict rests on.
+    pub assumptions: Vec<Diagnostic>,
 }
 
 /// What a model file says about itself.
@@ -57,5 +74,25 @@ pub fn inspect(bundle: &Bundle) -> Result<Inspection<'_>> {
         bundle: bundle.yaml_path().display().to_string(),
         spec: bundle.spec(),
         models,
+        proof: proof_facts(bundle),
+    })
+}
+
+/// A proof that cannot be read says so here; `check` and `run --require-proof` refuse it.
+fn proof_facts(bundle: &Bundle) -> Option<ProofFacts> {
+    let words = match standing(bundle) {
+        Ok(Standing::Missing) => return None,
+        Ok(Standing::Good) => "proved".to_owned(),
+        Ok(Standing::Conditional(_)) => "conditional".to_owned(),
+        Ok(Standing::Stale(change)) => format!("stale: {change}"),
+        Ok(Standing::Negative(verdict)) => verdict.word().to_owned(),
+        Ok(Standing::OnlyRepeats) => "about repeated runs, not about the Python code".to_owned(),
+        Err(refusal) => format!("not readable: {refusal}"),
+    };
+    let proof = of_bundle(bundle).ok();
+    Some(ProofFacts {
+        standing: words,
+        verdict: proof.as_ref().map(|proof| proof.verdict),
+        assumptions: proof.map(|proof| proof.assumptions).unwrap_or_default(),
     })
 }

@@ -23,7 +23,7 @@ pub mod view;
 
 pub use draft::{BundleDraft, Extra, NodeDraft, PortDraft, strangers};
 pub use engines::{EngineChoice, EngineSearch, Engines};
-pub use inspect::{Inspection, ModelFacts, inspect};
+pub use inspect::{Inspection, ModelFacts, ProofFacts, inspect};
 pub use picture::{Picture, draw_beside, picture};
 pub use robot::{RobotCheck, RobotOptions, check_robot};
 pub use veracity_diag::{

@@ -25,7 +25,7 @@ import torch
 from veracity import _native
 from veracity._places import user_line
 from veracity.errors import Diagnostic, VeracityError, error_from_diagnostics, refuse
-from veracity.export import adequacy, describe, evidence, fresh, loading, policy, validate
+from veracity.export import adequacy, describe, evidence, fresh, loading, policy, trial, validate
 from veracity.export.adequacy import Faults
 from veracity.export.fresh import Fresh, Run
 from veracity.export.log import FILE_NAME, ExportLog
@@ -117,7 +117,8 @@ class _Outcome:
 
     def noticed_for_proof(self) -> list[dict[str, Any]]:
         """Return what tracing noticed and samples cannot show, as proof and samples hold it."""
-        return self._as_noticed([*self.noticed, *self.weighed])
+        corners = [one for one in self.explained() if one.code == trial.CORNER]
+        return self._as_noticed([*self.noticed, *self.weighed, *corners])
 
     def explained(self) -> list[Diagnostic]:
         """Return why models differ here, which says nothing about the bundle elsewhere."""

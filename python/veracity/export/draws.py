@@ -29,6 +29,8 @@ Accepts = Callable[[str, int], bool]
 ENOUGH = 3
 #: An index into more entries than this is taken for a plain number.
 MOST_ENTRIES = 1 << 20
+#: What 32 bits do not hold: nanoseconds since a start, identifiers.
+LARGE = 3 << 32
 
 
 class Values(NamedTuple):
@@ -146,7 +148,10 @@ def _not_finite(values: Values, count: int, source: np.random.Generator) -> Arra
     found = _inside(values, count, source)
     if not values.other:
         return found
-    places = source.random(found.shape) < 0.2
+    places = np.asarray(source.random(found.shape) < 0.2)
+    flat = places.reshape(count, -1)
+    if flat.shape[1]:
+        flat[np.arange(count), source.integers(0, flat.shape[1], count)] = True
     return np.where(places, source.choice(values.other, found.shape), found)
 
 
@@ -202,9 +207,36 @@ def many(node: Node, seed: int, count: int, accepts: Accepts, reach: float = 1.0
         elif like.is_floating_point():
             drawn = _floats(_values(node, port, reach), kinds_of(count, number), source, like)
         else:
-            drawn = _integers(node, port, count, accepts, source)
+            drawn = _integers(node, port, count, accepts, source, reach)
         found[port.name] = torch.from_numpy(np.ascontiguousarray(drawn)).to(like.device, like.dtype)
     return found
+
+
+def not_finite(node: Node, seed: int, count: int, chosen: tuple[float, ...]) -> Tensors:
+    """Return draws with these values, NaN or infinities, in some elements of every float input."""
+    found = {}
+    for port in node.inputs:
+        source = source_of(seed, node.name, "not finite", chosen, port.name)
+        like = node.samples[0].inputs[port.name]
+        if like.is_floating_point():
+            drawn = _not_finite(_values(node, port, 1.0)._replace(other=chosen), count, source)
+        else:
+            recorded = [sample.inputs[port.name].cpu().numpy() for sample in node.samples]
+            drawn = np.stack([recorded[row] for row in source.integers(0, len(recorded), count)])
+        found[port.name] = torch.from_numpy(np.ascontiguousarray(drawn)).to(like.device, like.dtype)
+    return found
+
+
+def declares(node: Node, value: float) -> bool:
+    """Say whether some input declares NaN or infinity, or had it while recording."""
+    for port in node.inputs:
+        stack = [sample.inputs[port.name] for sample in node.samples]
+        if stack[0].is_floating_point():
+            array = torch.stack(stack).detach().cpu().double().numpy()
+            found = _declared(port, array)
+            if value in found or (math.isnan(value) and any(map(math.isnan, found))):
+                return True
+    return False
 
 
 def _floats(
@@ -258,11 +290,18 @@ def _bools(like: torch.Tensor, count: int, source: np.random.Generator) -> Array
 
 
 def _integers(
-    node: Node, port: Port, count: int, accepts: Accepts, source: np.random.Generator
+    node: Node,
+    port: Port,
+    count: int,
+    accepts: Accepts,
+    source: np.random.Generator,
+    reach: float = 1.0,
 ) -> Array:
     """Return integers over all that the program takes, some of them all the same or at the ends."""
     like = node.samples[0].inputs[port.name]
     low, high = integer_range(node, port, accepts)
+    if reach > 1 and like.dtype == torch.int64 and accepts(port.name, LARGE):
+        low, high = (-LARGE if accepts(port.name, -LARGE) else low), LARGE
     kind = np.dtype(str(like.dtype).removeprefix("torch.")).type
     drawn = source.integers(low, high, (count, *like.shape), dtype=kind, endpoint=True)
     drawn[0::8], drawn[1::8] = low, high

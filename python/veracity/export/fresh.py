@@ -64,6 +64,13 @@ MANY_BY_CODE = 2 * len(draws.KINDS)
 MANY_HALVES = 2 * len(draws.KINDS)
 #: Factors of the ranges of further draws, for outputs that the others do not move.
 FAR = (10.0, 1000.0)
+#: Factors of the ranges of draws that no input is known to reach.
+BEYOND = (100.0, 1e4)
+FAR_AWAY = "inputs are a hundred times as large as recorded, or larger"
+#: Draws with values that are not finite, where no input declares them.
+FEW = 8
+NAN_INPUT = "an input is NaN"
+NOT_FINITE = {NAN_INPUT: (math.nan,), "an input is infinite": (math.inf, -math.inf)}
 #: How far inputs are moved to see whether an answer can be told from rounding.
 NUDGE = 1e-6
 
@@ -86,6 +93,7 @@ class Fresh:
             may agree all the same.
         further: Draws more inputs, from far outside of the recorded range.
         many: Further inputs, with what the recorded program gives: tried, and not kept.
+        beyond: Draws from where nobody says that inputs ever are, each with what it is about.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -96,6 +104,7 @@ class Fresh:
     many: Many | None = None
     changed: str | None = None
     further: Callable[[], Iterator[Many]] | None = None
+    beyond: Callable[[], Iterator[tuple[str, Many]]] | None = None
 
     def finding(self, node: Node) -> Diagnostic | None:
         """Return the finding for what froze."""
@@ -242,6 +251,7 @@ class _Drawing:
             many=many,
             changed=self._changed,
             further=lambda: self._further(code),
+            beyond=self._beyond,
         )
 
     def _further(self, code: Run | None) -> Iterator[Many]:
@@ -257,6 +267,24 @@ class _Drawing:
                 many = self._held_against(many, code, [])
             if many is not None:
                 yield many
+
+    def _beyond(self) -> Iterator[tuple[str, Many]]:
+        """Draw from far outside of the recorded range, NaN and infinities."""
+        if self._all is None:
+            return
+        for reach in BEYOND:
+            drawn = draws.many(self._node, self._seed, len(draws.KINDS), self._accepts, reach)
+            found = self._answered(drawn)
+            many = None if found is None else self._telling(found)
+            if many is not None:
+                yield FAR_AWAY, many
+        floats = [s for s in self._node.samples[0].inputs.values() if s.is_floating_point()]
+        for words, chosen in NOT_FINITE.items() if floats else ():
+            if not any(draws.declares(self._node, value) for value in chosen):
+                drawn = draws.not_finite(self._node, self._seed, FEW, chosen)
+                found = self._answered(drawn)
+                if found is not None:
+                    yield words, found
 
     # Many draws, which the recorded program answers
 
@@ -508,8 +536,10 @@ class _Drawing:
         nudges = {}
         for name, value in self._node.samples[0].inputs.items():
             if value.is_floating_point():
+                # Elements that move alike stay equal, and what rests on that does not move.
+                sizes = 0.5 + 0.5 * source.random(tuple(value.shape))
                 signs = 1 - 2 * source.integers(0, 2, tuple(value.shape))
-                factors = np.asarray(1 + self._step(value.dtype) * signs, dtype=np.float64)
+                factors = np.asarray(1 + self._step(value.dtype) * signs * sizes, dtype=np.float64)
                 nudges[name] = torch.from_numpy(factors).to(value.device, value.dtype)
         return nudges
 
@@ -519,7 +549,7 @@ class _Drawing:
             return 0.0
         eps = float(torch.finfo(dtype).eps)
         finest = min((bound.finest() for bound in self._bounds.values()), default=NUDGE)
-        return max(eps, min(NUDGE, finest / 100))
+        return max(2 * eps, min(NUDGE, finest / 100))
 
     def _note(self, text: str) -> None:
         if text not in self._notes:

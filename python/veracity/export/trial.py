@@ -13,13 +13,15 @@ import torch
 
 from veracity.errors import Diagnostic
 from veracity.export.batched import Many, run_at_once, run_each
-from veracity.export.bounds import Bound, differs, near_rows
+from veracity.export.bounds import Bound, differs, near, near_rows
 from veracity.export.fresh import Run
 from veracity.export.models import Made
 from veracity.tracing.nodes import Sample
 
 Tensors = dict[str, torch.Tensor]
 
+#: Code of what a model does in its own way, wherever it is run.
+CORNER = "VER1128"
 #: Seconds that models are run for, where they cannot be run at once.
 SECONDS = 1.0
 #: Wrong draws that are kept.
@@ -149,6 +151,47 @@ class Trial:
                 continue
         return None
 
+    def tell_beyond(self, words: str, *, are_inputs: bool, hides_nan: bool) -> None:
+        """Run draws that no input is known to be like; what the model is wrong on is told.
+
+        Values that are not finite are no inputs of a node that does not declare them, and what
+        becomes of them is worth a note, unless the model makes a number of NaN, which hides it.
+
+        Args:
+            words: What the draws are about.
+            are_inputs: Whether such values may come undeclared.
+            hides_nan: Whether a number in the place of what torch gives is more than a note.
+        """
+        wrong = self.run(at_once=False)
+        hidden = next(
+            (one for one in wrong if are_inputs or (hides_nan and self._makes_numbers(one))), None
+        )
+        if hidden is not None:
+            self._tell(words, hidden)
+        elif wrong:
+            self.told = [self._note(words, wrong[0])]
+
+    def _makes_numbers(self, sample: Sample) -> bool:
+        """Say whether a model gives a number that differs from what torch gives."""
+        for name, got in zip(self._outputs, self._model(sample), strict=False):
+            want, bound = sample.outputs[name], self._bounds[name]
+            if want.shape != got.shape or not want.is_floating_point():
+                if differs(want, got, bound, 1):
+                    return True
+            elif bool((~near(want, got.to(want.device), bound, 1) & got.isfinite()).any()):
+                return True
+        return False
+
+    def _note(self, words: str, sample: Sample) -> Diagnostic:
+        node = self._made.node
+        port = self._differing(sample)
+        backend = self._made.exported.backend if self._made.exported else ""
+        message = (
+            f"the {backend} model of `{node.name}` gives another `{port}` than torch where {words}"
+        )
+        hint = 'declare it with `extra={"allow_nan": True, "allow_inf": True}` if that is an input'
+        return Diagnostic(CORNER, "note", message, node.location, (hint,), node.name)
+
     def _tell(self, corner: str, sample: Sample) -> None:
         node = self._made.node
         port = self._differing(sample)
@@ -159,7 +202,7 @@ class Trial:
         if all(one.message != message for one in self.told):
             hint = "keep such values away from it, or use another backend if they occur"
             self.told.append(
-                Diagnostic("VER1128", "warning", message, node.location, (hint,), node.name)
+                Diagnostic(CORNER, "warning", message, node.location, (hint,), node.name)
             )
 
 

@@ -12,6 +12,7 @@ once, and the proof says so.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +22,9 @@ from veracity import _native
 from veracity.errors import Diagnostic, VeracityError
 from veracity.export import devices
 from veracity.export.adequacy import Faults
+from veracity.export.batched import Many
 from veracity.export.describe import as_json
-from veracity.export.fresh import Fresh, Run, bytes_of, device_of
+from veracity.export.fresh import NAN_INPUT, NOT_FINITE, Fresh, Run, bytes_of, device_of
 from veracity.export.loading import Run as ModelRun
 from veracity.export.loading import elsewhere, engine_of, load
 from veracity.export.log import ExportLog
@@ -166,6 +168,17 @@ class Prover:
             number = len(fresh.samples)
             fresh.samples.append(sample)
             self._run_all(model, [_Labelled(sample, True, number)], False)
+        if not wrong and fresh.beyond is not None:
+            self._try_beyond(model, fresh.beyond(), program)
+
+    def _try_beyond(self, model: _Model, drawn: Iterator[tuple[str, Many]], program: Run) -> None:
+        """Run draws from where nobody says that inputs are; what differs there is told."""
+        for words, many in drawn:
+            trial = Trial(model.made, model.run, many, program, self.policy.of(model.made))
+            trial.tell_beyond(
+                words, are_inputs=words not in NOT_FINITE, hides_nan=words == NAN_INPUT
+            )
+            self.noticed += [one for one in trial.told if one not in self.noticed]
 
     def _compare(self, made: Made, one: _Labelled, results: list[torch.Tensor]) -> bool:
         node, names = made.node, made.output_names()

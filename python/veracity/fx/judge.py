@@ -1,8 +1,10 @@
 """Decides whether two tensors are the same computation, rounded differently.
 
-A difference may be as large as some roundings of the largest value. A larger one is excused only if
-float64 shows that the original itself rounds so badly there: then the candidate may be four times
-as far from float64, and no more. Integers and bools must be equal.
+The rule is that of `veracity drift`: an element may be off by some roundings of itself, and by four
+times what it moves when everything that it is computed from is moved by as many. That is what a sum
+of large terms that cancel is entitled to; a small value beside a mask of -1e9 is not. Never more
+than as many roundings of the largest value, unless float64 shows that the original itself rounds so
+badly in that element. Integers and bools must be equal.
 """
 
 from __future__ import annotations
@@ -13,10 +15,27 @@ from dataclasses import dataclass
 
 import torch
 
-#: Roundings of the largest value that may be added, by size of the type in bytes.
+#: Roundings that may be added, by size of the type in bytes.
 _UNITS = {1: 8.0, 2: 8.0, 4: 64.0, 8: 64.0}
-#: How much worse than the original the candidate may be, against float64.
-_WORSE = 4.0
+#: How much farther roundings may bring an element than moving its terms does, or than the original
+#: is from float64: partial sums are rounded as well.
+_SLACK = 4.0
+#: Part of the largest value that the original may be away from float64 by rounding: half of the
+#: digits of single precision.
+_NEAR = 2.0**-12
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A value of the original in float64.
+
+    Attributes:
+        value: The value.
+        moved: How far each element moves when all that it is computed from moves by `step`.
+    """
+
+    value: torch.Tensor
+    moved: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -27,7 +46,7 @@ class Difference:
         verdict: `"proved"`, `"disproved"`, or `"not_comparable"` if no value of the original is
             finite.
         largest: Largest absolute difference; infinite if one side alone is not finite.
-        allowed: What was allowed.
+        allowed: What was allowed of the element that takes the most of it.
         scale: Largest value of the original.
         problem: What is wrong, or why nothing can be said.
     """
@@ -46,7 +65,7 @@ def compare(
     tolerance: float | None = None,
     noise: float = 0.0,
     finite: bool = True,
-    float64: Callable[[], torch.Tensor | None] = lambda: None,
+    float64: Callable[[], Wide | None] = lambda: None,
 ) -> Difference:
     """Compare a candidate with the original.
 
@@ -56,7 +75,7 @@ def compare(
         tolerance: Largest absolute difference; without one, it follows from the type.
         noise: By how much the original differs from itself.
         finite: Whether values are compared; else only where they are not finite.
-        float64: Gives the same value computed in float64, if that is possible; called when needed.
+        float64: Gives the same value in float64, if that is possible; called when needed.
     """
     if (original.shape, original.dtype) != (candidate.shape, candidate.dtype):
         return _differs(f"{_form(candidate)} instead of {_form(original)}")
@@ -84,11 +103,13 @@ def compare(
     return _judged(original.dtype, left, right, shown, tolerance, noise, float64)
 
 
+def step(dtype: torch.dtype) -> float:
+    """Return the part of itself that a value may be off by."""
+    return _UNITS[dtype.itemsize] * torch.finfo(dtype).eps / 2
+
+
 def _allowed(dtype: torch.dtype, scale: float, tolerance: float | None) -> float:
-    if tolerance is not None:
-        return tolerance
-    found = torch.finfo(dtype)
-    return _UNITS[dtype.itemsize] * found.eps / 2 * scale + found.tiny
+    return tolerance if tolerance is not None else step(dtype) * scale + torch.finfo(dtype).tiny
 
 
 def _judged(
@@ -98,49 +119,64 @@ def _judged(
     shown: torch.Tensor,
     tolerance: float | None,
     noise: float,
-    float64: Callable[[], torch.Tensor | None],
+    float64: Callable[[], Wide | None],
 ) -> Difference:
-    largest = _largest(left, right, shown)
+    error = torch.where(shown, (left - right).abs(), 0.0)
     scale = float(left[shown].abs().max())
-    unit = torch.finfo(dtype).eps / 2
-    allowed = _allowed(dtype, scale, tolerance) + noise
-    if largest > allowed and tolerance is None and _excused(left, right, shown, float64(), unit):
-        allowed = largest
-    return _verdict(largest, allowed, scale)
+    most = _allowed(dtype, scale, tolerance) + noise
+    budget = torch.full_like(left, most)
+    if tolerance is None:
+        own = step(dtype) * left.abs() + torch.finfo(dtype).tiny + noise
+        if bool((error > torch.minimum(own, budget)).any()):
+            wide = float64()
+            fits = wide is not None and wide.value.shape == left.shape
+            budget = (
+                _moving(left, right, shown, own, budget, wide)
+                if wide and fits
+                else (torch.minimum(_of_row(dtype, left, shown) + noise, budget))
+            )
+    return _verdict(error, budget, scale)
 
 
-def _verdict(largest: float, allowed: float, scale: float) -> Difference:
-    if largest <= allowed:
+def _verdict(error: torch.Tensor, budget: torch.Tensor, scale: float) -> Difference:
+    largest = float(error.max())
+    excess = error / budget.clamp(min=math.ulp(0.0))
+    worst = int(excess.argmax())
+    allowed = float(budget.flatten()[worst])
+    if bool((error <= budget).all()):
         return Difference("proved", largest, allowed, scale)
-    problem = f"differs by {largest:.3g}, allowed are {allowed:.3g}"
+    found = float(error.flatten()[worst])
+    place = [int(one) for one in torch.unravel_index(torch.tensor(worst), error.shape)]
+    at = f" at {place}" if error.dim() else ""
+    problem = f"differs by {found:.3g}{at}, allowed are {allowed:.3g}"
     return Difference("disproved", largest, allowed, scale, problem)
 
 
-def _excused(
+def _moving(
     left: torch.Tensor,
     right: torch.Tensor,
     shown: torch.Tensor,
-    reference: torch.Tensor | None,
-    unit: float,
-) -> bool:
-    """Return whether the original's own rounding explains the difference.
-
-    An original that is farther from float64 than half of its digits is not near it at all, for
-    another reason than rounding, and excuses nothing.
-    """
-    if reference is None or reference.shape != left.shape:
-        return False
-    wide = reference.double().to(left.device)
-    both = shown & wide.isfinite()
-    if not torch.equal(both, shown):
-        return False
-    own = _largest(left, wide, shown)
-    near = own <= math.sqrt(unit) * float(left[shown].abs().max())
-    return near and _largest(right, wide, shown) <= _WORSE * own
+    own: torch.Tensor,
+    most: torch.Tensor,
+    wide: Wide,
+) -> torch.Tensor:
+    """Return what each element may be off, by how far its terms move it."""
+    value, moved = wide.value.double().to(left.device), wide.moved.double().to(left.device)
+    moved = torch.where(moved.isfinite(), moved, 0.0)
+    budget = torch.minimum(own + _SLACK * moved, most)
+    # An original that is farther from float64 than half of its digits is not near it at all, for
+    # another reason than rounding, and excuses nothing.
+    distance = (left - value).abs()
+    near = value.isfinite() & (distance <= _NEAR * left[shown].abs().max())
+    excused = near & ((right - value).abs() <= _SLACK * (distance + moved))
+    return torch.where(excused, torch.maximum(budget, (left - right).abs()), budget)
 
 
-def _largest(left: torch.Tensor, right: torch.Tensor, shown: torch.Tensor) -> float:
-    return float((left[shown] - right[shown]).abs().max()) if bool(shown.any()) else 0.0
+def _of_row(dtype: torch.dtype, left: torch.Tensor, shown: torch.Tensor) -> torch.Tensor:
+    """Return roundings of the largest value of each row: where nothing better can be computed."""
+    size = torch.where(shown, left.abs(), 0.0)
+    size = size.amax(-1, keepdim=True).expand_as(left) if left.dim() else size
+    return step(dtype) * size + torch.finfo(dtype).tiny
 
 
 def _exact(original: torch.Tensor, candidate: torch.Tensor) -> Difference:

@@ -14,6 +14,8 @@ from veracity.fx.inputs import Case
 from veracity.fx.running import Run
 from veracity.fx.verdict import Compared
 
+#: Seeds of the runs on moved values.
+MOVES = (1, 2, 3)
 UNSTABLE = "the original disagrees with itself here"
 
 
@@ -36,7 +38,7 @@ class Observed:
     tolerance: float | None
     noise: dict[str, float] = field(default_factory=dict)
     unstable: set[str] = field(default_factory=set)
-    _wide: Run | None = None
+    _wide: list[Run] = field(default_factory=list)
 
     def control(self, again: Run) -> None:
         """Take in a second run of the original."""
@@ -67,15 +69,25 @@ class Observed:
             tolerance=self.tolerance,
             noise=self.noise.get(name, 0.0),
             finite=self.case.finite,
-            float64=lambda: self._in_float64(name),
+            float64=lambda: self._in_float64(name, left.dtype),
         )
 
-    def _in_float64(self, name: str) -> torch.Tensor | None:
-        """Return an output or node of the original in float64."""
-        if self._wide is None:
-            self._wide = running.in_float64(self.original, self.case)
-        value = self._wide.nodes.get(name, self._wide.outputs.get(name))
-        return value if isinstance(value, torch.Tensor) else None
+    def _in_float64(self, name: str, dtype: torch.dtype) -> judge.Wide | None:
+        """Return an output or node of the original in float64, and how far it moves."""
+        if not self._wide:
+            step = judge.step(dtype)
+            self._wide = [running.in_float64(self.original, self.case)]
+            self._wide += [
+                running.in_float64(self.original, self.case, step, seed) for seed in MOVES
+            ]
+        plain, *moved = [one.nodes.get(name, one.outputs.get(name)) for one in self._wide]
+        if not isinstance(plain, torch.Tensor):
+            return None
+        there = [one for one in moved if isinstance(one, torch.Tensor) and one.shape == plain.shape]
+        if len(there) < len(moved):
+            return None
+        distances = torch.stack([(one.double() - plain.double()).abs() for one in there])
+        return judge.Wide(plain, distances.amax(0))
 
     def _row(self, name: str, found: judge.Difference) -> Compared:
         return compared(self.case.name, name, found)

@@ -50,15 +50,36 @@ def run_nodes(graph_module: GraphModule, case: Case, seed: int = 0) -> Run:
     return _guarded(graph_module, case, seed, call)
 
 
-def in_float64(graph_module: GraphModule, case: Case) -> Run:
-    """Call a copy in float64; what cannot be run so has an error."""
+def in_float64(graph_module: GraphModule, case: Case, step: float = 0.0, seed: int = 0) -> Run:
+    """Call a copy in float64; what cannot be run so has an error.
+
+    Args:
+        graph_module: What is called.
+        case: The input.
+        step: Part of itself that every float of inputs, parameters and buffers is moved by.
+        seed: Decides which go up and which go down.
+    """
+    generator = torch.Generator().manual_seed(seed)
 
     def widen(leaf: Any) -> Any:
-        is_float = isinstance(leaf, torch.Tensor) and leaf.dtype.is_floating_point
-        return leaf.double() if is_float else leaf
+        if not (isinstance(leaf, torch.Tensor) and leaf.dtype.is_floating_point):
+            return leaf
+        return _moved(leaf.double(), step, generator)
 
     args, kwargs = pytree.tree_map(widen, (case.args, case.kwargs))
-    return run_nodes(copy.deepcopy(graph_module).double(), Case(case.name, args, kwargs))
+    wide = copy.deepcopy(graph_module).double()
+    with torch.no_grad():
+        for held in [*wide.parameters(), *wide.buffers()]:
+            if held.dtype.is_floating_point:
+                held.copy_(_moved(held, step, generator))
+    return run_nodes(wide, Case(case.name, args, kwargs))
+
+
+def _moved(value: torch.Tensor, step: float, generator: torch.Generator) -> torch.Tensor:
+    if not step:
+        return value
+    signs = 1 - 2 * torch.randint(0, 2, value.shape, generator=generator).double()
+    return value * (1 + step * signs.to(value.device))
 
 
 def _guarded(module: nn.Module, case: Case, seed: int, call: Callable[[Case], Run]) -> Run:

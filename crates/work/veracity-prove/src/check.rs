@@ -14,7 +14,6 @@ use crate::elsewhere::prove_elsewhere;
 use crate::nodes::prove_nodes;
 use crate::rollout::roll_out;
 use crate::samples::Samples;
-use crate::store::of_bundle;
 use crate::subject::{environment, subject};
 
 /// What counts as equal when nobody says it: what LEAPP takes, so that its users find the same.
@@ -23,8 +22,8 @@ const DEFAULT: (f64, f64) = (1e-5, 1e-3);
 /// Where the tolerances of a check come from.
 #[derive(Clone, Debug, Default)]
 pub enum ToleranceChoice {
-    /// Those that the bundle was exported with; those of its own proof, where the bundle does not say
-    /// that; the defaults (atol 1e-5, rtol 1e-3) when it has none.
+    /// Those that the bundle was exported with, which lie in its samples; the defaults (atol 1e-5,
+    /// rtol 1e-3) where it does not say. Never those of a stored proof, which may be wider.
     #[default]
     AsRecorded,
     /// These.
@@ -106,18 +105,16 @@ fn check_with(
 /// What a choice means for a bundle. Refused when a tolerance is for a port that the bundle does not
 /// have, and when tolerances are to be those that were derived and there are none.
 pub fn policy(bundle: &Bundle, choice: &ToleranceChoice) -> Result<TolerancePolicy> {
-    let recorded = || match exported_policy(bundle)? {
-        Some(policy) => Ok(policy),
-        None => of_bundle(bundle).map(|proof| proof.policy),
-    };
+    // A stored proof says by what it was judged, which may be wider than what was exported.
+    let exported = || exported_policy(bundle).ok().flatten();
     match choice {
-        ToleranceChoice::AsRecorded => Ok(recorded().unwrap_or_else(|_| default_policy())),
+        ToleranceChoice::AsRecorded => Ok(exported().unwrap_or_else(default_policy)),
         ToleranceChoice::Given(policy) => {
             refuse_unknown_ports(bundle, policy)?;
             Ok(policy.clone())
         }
-        ToleranceChoice::Auto => match recorded() {
-            Ok(policy) if policy.basis == Basis::Auto => Ok(policy),
+        ToleranceChoice::Auto => match exported() {
+            Some(policy) if policy.basis == Basis::Auto => Ok(policy),
             _ => Err(no_derived_tolerances(bundle).into()),
         },
     }

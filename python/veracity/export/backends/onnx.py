@@ -26,6 +26,8 @@ from veracity.export.backends.contract import (
     quiet_descriptors,
 )
 from veracity.export.backends.onnx_corners import taken_apart
+from veracity.export.backends.onnx_engine import guarded
+from veracity.export.backends.onnx_exact import exact_constants
 from veracity.export.backends.onnx_tables import kept_tables
 from veracity.export.backends.placement import cpu_by_default, on_cpu
 from veracity.export.backends.pt2 import exported_program
@@ -176,7 +178,7 @@ def _model_of(
 ) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         try:
-            with torch.no_grad(), kept_tables():
+            with torch.no_grad(), kept_tables(), exact_constants():
                 made = torch.onnx.export(
                     program,
                     dynamo=True,
@@ -297,6 +299,7 @@ def _written(
     path: Path,
     notes: list[str],
 ) -> Exported:
+    guarded(model)
     inputs, removed = _surviving_inputs(model, module, ports, names[0])
     _rename_ports(model, inputs, names[1])
     _save(model, path, external=options.get("external_data"))

@@ -116,8 +116,12 @@ remedies! {
          samples: what changes it was not tried.",
         "Record a pass in which it changes.";
     CORNER_DIFFERS
-        "The engine treats zeros of different signs, or values that tie, in another way than torch.",
-        "Keep such values away from the operation, or use another backend if they occur.";
+        "The engine treats zeros of different signs, values that tie, values far outside of the \
+         recorded range, NaN or infinities in another way than torch. As a note, it is about NaN or \
+         infinities that no input declares and that stay visible in the outputs.",
+        "Keep such values away from the operation, or use another backend if they occur. Record a pass \
+         with large values, or declare `extra={\"allow_nan\": True, \"allow_inf\": True}`, to have \
+         them checked.";
     SAMPLES_FIND_LITTLE
         "Small faults were planted into copies of the program, and the samples of the node do not \
          show one in ten of them or more: parts of the program do nothing on the samples.",

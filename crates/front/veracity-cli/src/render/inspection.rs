@@ -5,7 +5,7 @@ use std::path::Path;
 
 use veracity::spec::{AxisNames, Direction, Edge, FileRecord, Map, Node, PortRef, PortSpec, Value};
 use veracity::tensor::Tensor;
-use veracity::{Inspection, ModelFacts};
+use veracity::{Inspection, ModelFacts, ProofFacts};
 
 use super::document::Document;
 use super::style::{self, paint};
@@ -53,6 +53,20 @@ fn header(inspection: &Inspection<'_>, name: &str, document: &mut Document) {
     let name = paint(style::HEADING, &printable(name));
     document.line(format!("{name}: {facts}"));
     document.line(printable(&inspection.bundle));
+    if let Some(proof) = &inspection.proof {
+        proof_lines(proof, document);
+    }
+}
+
+fn proof_lines(proof: &ProofFacts, document: &mut Document) {
+    let under = match proof.assumptions.len() {
+        0 => String::new(),
+        open => format!(", under {}", count(open, "assumption")),
+    };
+    document.line(format!("proof: {}{under}", printable(&proof.standing)));
+    for one in &proof.assumptions {
+        document.line(format!("  {}: {}", one.code, printable(&one.message)));
+    }
 }
 
 fn node_header(position: usize, node: &Node, facts: Option<&ModelFacts>, document: &mut Document) {
