@@ -378,7 +378,7 @@ def test_state_in_a_part_of_memory_is_fed_back(make: Callable[[], Tick], tmp_pat
         torch.testing.assert_close(manager.run_policy({"n/x": x})["n/y"], tick(x))
 
 
-COMES_BACK = [("VER0941", "warning")]
+COMES_BACK = [("VER0941", "note")]
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,7 @@ def begins_unseen(node: str, name: str, location: str) -> Diagnostic:
 
 def comes_back(node: str, port: str, location: str) -> Diagnostic:
     """Return the finding for an input that is computed from outputs of an earlier pass."""
-    return _warning(
+    return _note(
         "VER0941",
         node,
         f"`{node}/{port}` is computed here from outputs of an earlier pass, outside of every node: "
@@ -449,6 +449,10 @@ def loose_glue(node: str, port: str, location: str, *, refused: bool) -> Diagnos
 
 def _error(code: str, node: str, message: str, location: str, *hints: str) -> Diagnostic:
     return Diagnostic(code, "error", message, location, hints, node)
+
+
+def _note(code: str, node: str, message: str, location: str, *hints: str) -> Diagnostic:
+    return Diagnostic(code, "note", message, location, hints, node)
 
 
 def _warning(code: str, node: str, message: str, location: str, *hints: str) -> Diagnostic:

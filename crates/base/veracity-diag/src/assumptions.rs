@@ -9,7 +9,7 @@ use crate::{Code, Diagnostic, Severity};
 const ASSUMPTIONS: &[u16] = &[
     // Tracing: what the recorder froze, missed or could not see.
     911, 912, 913, 914, 915, 916, 917, 919, 923, 924, 927, 928, 930, 931, 932, 933, 934, 935, 940,
-    941, // Exporting: what was not checked.
+    // Exporting: what was not checked.
     1006,
     // Proving: what disagrees with itself, where and how it was run, how much samples would find.
     1109, 1117, 1118, 1126, 1127, 1128,

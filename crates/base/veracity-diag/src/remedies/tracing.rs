@@ -157,7 +157,7 @@ remedies! {
         "Code between two passes computes an input from outputs of the pass before. The bundle has \
          it as an input, and does not hold that code.",
         "Compute it inside of the node: it becomes a state and is fed back. If a simulator computes it, \
-         or the robot does, accept the verdict *conditional*.";
+         or the robot does, leave it: that is its input.";
 
     EXPORT_REFUSED
         "torch's exporter stopped; the message has its reason and, where known, the operation.",
