@@ -166,12 +166,14 @@ class ModuleCalls:
 
 def with_module(
     known: Again | ModuleCalls | None, session: Session, model: torch.nn.Module, running: Pass
-) -> Again | ModuleCalls:
+) -> Again | ModuleCalls | None:
     """Return how to run a node again once `annotate.module` has told of a module in it."""
     if isinstance(known, Again):
         known.buffers |= {one.name: (one.owner, one.attribute) for one in running.buffers}
         known.owners.append(model)
-    return known or ModuleCalls(session, model, running)
+    if known is None and not isinstance(model, torch.jit.ScriptModule):  # which takes no hooks
+        return ModuleCalls(session, model, running)
+    return known
 
 
 def _leaves(value: Any) -> list[torch.Tensor]:

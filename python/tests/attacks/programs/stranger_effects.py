@@ -224,7 +224,7 @@ class _Stop:
 
 
 @hostile("C", rec=calm, fresh=rough)
-def swallowed_by_a_context(x: Tensor) -> Tensor:
+def strange_swallowed_by_a_context(x: Tensor) -> Tensor:
     with _Stop() as stop:
         assert torch.all(x.abs() < 2)
     return x * 0.5 if stop.failed else x

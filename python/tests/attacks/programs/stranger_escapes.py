@@ -277,7 +277,7 @@ def one_hot_or_nothing(i: Tensor, x: Tensor) -> Tensor:
 
 
 @hostile("C", rec={"x": array(uniform(0.1, 1, 3))}, fresh={"x": array(normal(3))})
-def warning_as_error(x: np.ndarray) -> np.ndarray:
+def strange_warning_as_error(x: np.ndarray) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:

@@ -77,7 +77,7 @@ class ResettableIntegral:
 
 
 @clean("A", rec={"a": uniform(-1, 1, 1, 2)}, passes=5)
-class RateLimiter:
+class StrangeRateLimiter:
     def __init__(self) -> None:
         self.last = torch.zeros(1, 2)
 

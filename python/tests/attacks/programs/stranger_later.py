@@ -213,7 +213,7 @@ def as_deep_as_needed(x: Tensor) -> Tensor:
 
 
 @hostile("C", rec=calm, fresh=rough)
-def chained_comparison(x: Tensor) -> Tensor:
+def strange_chained_comparison(x: Tensor) -> Tensor:
     return x if -1.5 < x[0] < 1.5 else x.sign()
 
 
@@ -379,7 +379,7 @@ class EpisodeRecorder:
 
 
 @clean(rec={"x": normal(1, 4)}, passes=4)
-class ProgressBar:
+class StrangeProgressBar:
     def __init__(self) -> None:
         self.net, self.n = nn.Linear(4, 2), 0
 

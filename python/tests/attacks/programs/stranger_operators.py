@@ -71,7 +71,7 @@ class CrossAttention(nn.Module):
 
 
 @clean(rec={"x": normal(12)}, passes=3, backends=two)
-def differences(x: Tensor) -> Tensor:
+def strange_differences(x: Tensor) -> Tensor:
     return torch.cat([torch.diff(x), torch.trapezoid(x, dx=0.1).reshape(1), torch.cumsum(x, 0)])
 
 

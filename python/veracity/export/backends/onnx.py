@@ -226,6 +226,7 @@ def _legacy(
     notes: list[str],
 ) -> Any:
     import onnx_ir
+    from onnx_ir.passes.common import ShapeInferencePass
 
     examples = tuple(example.detach().clone() for example in ports.examples)
     with tempfile.TemporaryDirectory() as folder:
@@ -246,7 +247,8 @@ def _legacy(
             raise exporter_refused(error, module, ports) from error
         model = onnx_ir.load(file)
         onnx_ir.external_data.load_to_model(model)
-    return model
+    # This exporter writes types of ports only; what is rewritten later must know the others.
+    return ShapeInferencePass()(model).model
 
 
 def _prescripted(module: torch.nn.Module, notes: list[str]) -> Any:

@@ -10,6 +10,7 @@ behind or in the place of an operator.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -169,23 +170,40 @@ def _sorted(place: _Place) -> None:
 
 
 def _recurrent(place: _Place) -> None:
-    """Let NaN through a cell: its activations make numbers of it. Of one step only."""
+    """Let NaN through a cell, whose activations make numbers of it: to its step and all after."""
     shape = place.given.shape
-    if not place.is_float() or shape is None or shape[0] != 1:
+    if not place.is_float() or place.integer("layout", 0):
         return
-    if _text(place, "direction", "forward") == "bidirectional" or place.integer("layout", 0):
-        return
-    flags = None
-    for value in (place.given, *place.node.inputs[5:7]):
-        if value is not None:
-            only = place.add("Where", place.add("IsNaN", value), value, place.constant(0.0))
-            part = place.add("ReduceSum", only, place.constant([0, 2], "INT64"), keepdims=0)
-            flags = part if flags is None else place.add("Add", flags, part)
-    column = place.add("Unsqueeze", flags, place.constant([1], "INT64"))
-    some, nan = place.add("IsNaN", column), place.constant(math.nan)
-    for made in place.node.outputs:
+    steps = _nan_or_zero(place, place.given)
+    starts = [_nan_or_zero(place, value) for value in place.node.inputs[5:7] if value is not None]
+    started = functools.reduce(lambda *both: place.add("Add", *both), starts) if starts else None
+    over_time = _over_time(place, steps, is_one=shape is not None and shape[0] == 1)
+    in_the_end = place.add("ReduceSum", steps, place.constant([0], "INT64"), keepdims=1)
+    nan, last = place.constant(math.nan), place.constant([-1], "INT64")
+    for number, made in enumerate(place.node.outputs):
         if made.name:
+            flags = in_the_end if number else over_time
+            flags = flags if started is None else place.add("Add", flags, started)
+            some = place.add("IsNaN", place.add("Unsqueeze", flags, last))
             place.behind(made, "Where", some, nan, made)
+
+
+def _nan_or_zero(place: _Place, value: Any) -> Any:
+    """Return NaN for every row that holds one, and zero for the others."""
+    only = place.add("Where", place.add("IsNaN", value), value, place.constant(0.0))
+    return place.add("ReduceSum", only, place.constant([2], "INT64"), keepdims=0)
+
+
+def _over_time(place: _Place, steps: Any, *, is_one: bool) -> Any:
+    """Return what the steps up to each one hold, by direction: [steps, directions, batch]."""
+    direction = _text(place, "direction", "forward")
+    ways = (0, 1) if direction == "bidirectional" else (int(direction == "reverse"),)
+    found = [
+        steps if is_one else place.add("CumSum", steps, place.constant(0, "INT64"), reverse=way)
+        for way in ways
+    ]
+    columns = [place.add("Unsqueeze", one, place.constant([1], "INT64")) for one in found]
+    return columns[0] if len(columns) == 1 else place.add("Concat", *columns, axis=1)
 
 
 def _sampled(place: _Place) -> None:
