@@ -5,6 +5,7 @@ from __future__ import annotations
 from differential import (  # noqa: F401
     calls_behaviour,
     calls_refused,
+    calls_structure,
     scripts_arrays,
     scripts_backends,
     scripts_escapes,
