@@ -10,15 +10,23 @@ only printed decide nothing.
 from __future__ import annotations
 
 import argparse
+import array
 import ast
 import collections
+import contextvars
+import ctypes
+import datetime
+import decimal
 import enum
+import fractions
 import functools
 import itertools
+import queue
+import random
 import sys
 import threading
 import types
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from types import (
     BuiltinFunctionType,
     FrameType,
@@ -49,7 +57,12 @@ if TYPE_CHECKING:
 MOST_DEPTH, MOST_ENTRIES = 5, 64
 #: Values that are written down for one node, at most.
 MOST_VALUES = 4096
-_PLAIN = (int, float, complex, str, bytes, type(None), enum.Enum, numpy.generic)
+_PLAIN = (
+    *(int, float, complex, str, bytes, type(None), enum.Enum, numpy.generic),
+    *(decimal.Decimal, fractions.Fraction, datetime.datetime, datetime.timedelta, datetime.date),
+)
+#: Arrays up to this many integers may count something.
+MOST_COUNTERS = 8
 _CLOCKS = {"time", "perf_counter", "monotonic", "process_time", "time_ns", "perf_counter_ns"}
 _CLOCKS |= {"monotonic_ns", "now", "utcnow", "today"}
 _USER = 0
@@ -178,18 +191,18 @@ class PythonStates:
         )
 
     def _tell_clocks(self, node: TracedNode, code: list[Reached]) -> None:
-        for scope, names in code:
-            calls = [one for one in source.own_nodes(scope) if _is_clock(one, names)]
-            if not calls:
-                continue
-            sources: dict[ast.AST, Taint] = {
-                call: Taint("value", getattr(call, "lineno", 0)) for call in calls
-            }
-            found = _walk_all(code, [Task(scope, names, sources=sources, opens=False)])
-            if found is not None:
-                place = f"{_file(code, found)}:{found.line}"
-                what = found.taint.what
-                self._session.tell(findings.changing_value(node.name, "a clock", place, what))
+        for what, gives in (("a clock", _is_clock), ("a random number", _is_draw)):
+            for scope, names in code:
+                calls = [one for one in source.own_nodes(scope) if gives(one, names)]
+                sources: dict[ast.AST, Taint] = {
+                    call: Taint("value", getattr(call, "lineno", 0)) for call in calls
+                }
+                task = Task(scope, names, sources=sources, opens=False)
+                found = _walk_all(code, [task]) if calls else None
+                if found is not None:
+                    place = f"{_file(code, found)}:{found.line}"
+                    told = findings.changing_value(node.name, what, place, found.taint.what)
+                    self._session.tell(told)
 
 
 def _user_frame() -> FrameType | None:
@@ -237,8 +250,16 @@ class _Size(int):
 
 def _position(value: Any) -> Any:
     """Return where an iterator or a container is; nothing for what has no place."""
-    if isinstance(value, list | dict | set | collections.deque):
+    if isinstance(value, list | Mapping | set | collections.deque):
         return _Size(len(value))
+    if isinstance(value, queue.Queue | queue.SimpleQueue):
+        return _Size(value.qsize())
+    if isinstance(value, bytearray | array.array):
+        return bytes(value)
+    if isinstance(value, ctypes._SimpleCData):
+        return value.value
+    if isinstance(value, numpy.ndarray) and value.dtype.kind in "iub":
+        return value.tobytes() if value.size <= MOST_COUNTERS else None
     if isinstance(value, GeneratorType):
         return -1 if value.gi_frame is None else (value.gi_frame.f_lasti, _locals(value.gi_frame))
     if type(value).__module__ == "itertools" or isinstance(value, enumerate | zip | map | filter):
@@ -256,8 +277,8 @@ def _locals(frame: FrameType) -> tuple[Any, ...]:
 def _held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
     """Give what a value holds, how one gets there, and the name that the source has for it."""
     kind = type(value)
-    if kind is dict:
-        for name, item in itertools.islice(value.items(), MOST_ENTRIES):
+    if isinstance(value, Mapping):
+        for name, item in itertools.islice(list(value.items()), MOST_ENTRIES):
             yield f"[{name!r}]", None, item
     elif isinstance(value, list | tuple | set | frozenset | collections.deque):
         for index, item in enumerate(itertools.islice(value, MOST_ENTRIES)):
@@ -267,6 +288,8 @@ def _held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
         given: list[tuple[Any, Any]] = [*enumerate(value.args), *value.keywords.items()]
         for name, item in given:
             yield f"({name})", None, item
+    elif isinstance(value, contextvars.ContextVar):
+        yield ".get()", None, value.get(None)
     elif isinstance(value, MethodType):
         yield "", None, value.__self__
     elif isinstance(value, FunctionType):
@@ -275,8 +298,25 @@ def _held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
         for name, item in vars(value).items() if _is_users(value) else ():
             if isinstance(item, _PLAIN) and not name.startswith("__"):
                 yield f".{name}", f".{name}", item
-    elif not isinstance(value, ModuleType | torch.Tensor | numpy.ndarray) and _is_users(kind):  # type: ignore[arg-type]
+    elif isinstance(value, ModuleType):
+        yield from _of_module(value)
+    elif isinstance(value, torch.nn.Module) and not _is_users(kind):  # type: ignore[arg-type]
+        for name, part in value._modules.items():
+            yield f".{name}", None, part
+        for hook in reached.hooks_of(value):
+            yield "", None, hook
+    elif not isinstance(value, torch.Tensor | numpy.ndarray) and _is_users(kind):  # type: ignore[arg-type]
         for name, item in _attributes(value).items():
+            yield f".{name}", f".{name}", item
+
+
+def _of_module(module: ModuleType) -> Iterator[tuple[str, str | None, Any]]:
+    """Give the plain variables of a module that the user wrote: settings are kept there."""
+    file = getattr(module, "__file__", None)
+    if file is None or owner_of_file(file) != _USER:
+        return
+    for name, item in list(vars(module).items()):
+        if isinstance(item, _PLAIN) and not name.startswith("__"):
             yield f".{name}", f".{name}", item
 
 
@@ -288,6 +328,16 @@ def _of_function(function: FunctionType) -> Iterator[tuple[str, str | None, Any]
         yield f".{name}", f"@{name}", value
     for name, item in vars(function).items():
         yield f".{name}", f".{name}", item
+    for name, value in _defaults(function):
+        if not isinstance(value, _PLAIN):  # which no call changes
+            yield f"({name})", f"={name}", value
+
+
+def _defaults(function: FunctionType) -> list[tuple[str, Any]]:
+    given = function.__defaults__ or ()
+    positional = function.__code__.co_varnames[: function.__code__.co_argcount]
+    named = zip(positional[len(positional) - len(given) :], given, strict=False)
+    return [*named, *(function.__kwdefaults__ or {}).items()]
 
 
 def _attributes(value: Any) -> dict[str, Any]:
@@ -324,6 +374,18 @@ def _same(first: Any, later: Any) -> bool:
         return type(first) is type(later) and bool(first == later or first != first)
     except Exception:  # any: comparing is the user's code, too
         return False
+
+
+def _is_draw(node: ast.AST, names: Names) -> bool:
+    """Say whether a call draws from a generator of Python's or NumPy's; torch's are recorded."""
+    if not isinstance(node, ast.Call):
+        return False
+    called = names.callable_of(node.func)
+    owner = getattr(called, "__self__", None)
+    if isinstance(node.func, ast.Attribute) and owner is None:
+        owner = names.resolve(node.func.value)
+    drawn = isinstance(owner, random.Random | numpy.random.Generator | numpy.random.RandomState)
+    return drawn and getattr(node.func, "attr", "") not in ("seed", "getstate", "setstate")
 
 
 def _is_clock(node: ast.AST, names: Names) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -56,6 +57,7 @@ def _calls(scope: Scope, names: Names) -> Iterator[Reached]:
             yield node, resolving.names_in(node, names).inside(dict(names._local))
         elif isinstance(node, ast.Call):
             yield from _called(names.callable_of(node.func), names)
+            yield from _applied(node, names)
             for argument in node.args:  # a function may be handed on and called elsewhere
                 handed = names.resolve(argument)
                 if isinstance(handed, FunctionType | MethodType):
@@ -64,17 +66,44 @@ def _calls(scope: Scope, names: Names) -> Iterator[Reached]:
             yield from _property(node, names)
 
 
+def _applied(node: ast.Call, names: Names) -> Iterator[Reached]:
+    """Give what a function of autograd's computes, which is called by another name."""
+    if not isinstance(node.func, ast.Attribute) or node.func.attr != "apply":
+        return
+    owner = names.resolve(node.func.value)
+    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
+        yield from _called(vars(owner).get("forward", NO_OBJECT), names)
+
+
 def _called(called: Any, names: Names) -> Iterator[Reached]:
     if called is None or called is NO_OBJECT:
         return
     first = NO_OBJECT
     if isinstance(called, Method):
         called, first = called.function, names.resolve(called.owner)
+    if isinstance(called, torch.nn.Module):
+        yield from _run_by_torch(called)
     found = _of_callable(called, first)
     if found is not None:
         yield found
     elif isinstance(called, FunctionType):
         yield from _in_lambda(called)
+
+
+def _run_by_torch(module: torch.nn.Module) -> Iterator[Reached]:
+    """Give what torch calls in a module: the blocks inside of it, parametrizations and hooks."""
+    for part in itertools.islice(torch.nn.Module.modules(module), MOST_SCOPES):
+        for called in ([] if part is module else [part]) + hooks_of(part):
+            found = _of_callable(called, NO_OBJECT)
+            if found is not None:
+                yield found
+
+
+def hooks_of(module: torch.nn.Module) -> list[Any]:
+    """Return the functions that torch calls around the `forward` of a module."""
+    held = vars(module)
+    kinds = ("_forward_pre_hooks", "_forward_hooks")
+    return [hook for kind in kinds for hook in list((held.get(kind) or {}).values())]
 
 
 def _in_lambda(function: FunctionType) -> Iterator[Reached]:
@@ -114,6 +143,8 @@ def _property(node: ast.Attribute, names: Names) -> Iterator[Reached]:
 def _of_callable(called: Any, first: Any) -> Reached | None:
     if isinstance(called, functools.partial):
         return _of_callable(called.func, NO_OBJECT)
+    if isinstance(called, staticmethod):
+        called = called.__func__
     if isinstance(called, MethodType):
         called, first = called.__func__, called.__self__
     if not isinstance(called, FunctionType) and not isinstance(called, type):
