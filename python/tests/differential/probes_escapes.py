@@ -271,7 +271,7 @@ def _double_forever() -> None:
 threading.Thread(target=_double_forever, daemon=True).start()
 
 
-@told("VER0915", "VER0932")
+@told("VER0915", "VER0932", "VER0912")
 def computed_in_an_older_thread(x: Tensor) -> Tensor:
     _GIVEN.put(x)  # told
     other = _TAKEN.get()

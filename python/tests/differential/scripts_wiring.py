@@ -195,7 +195,7 @@ def a_published_value_changed_in_place_is_glue(api: Any) -> Step:
     relation=Better(
         "refused, and the line is not named",
         Exception,
-        ("VER0913", "VER0907"),
+        ("VER0906",),
         message="different node",
     ),
 )

@@ -81,12 +81,14 @@ def _swap_outputs(graph: onnx.GraphProto) -> None:
 
 def _exchange_operator(before: str, after: str) -> Callable[[onnx.GraphProto], None]:
     def change(graph: onnx.GraphProto) -> None:
-        node = _node(graph, before)
-        node.op_type = after
-        # Only one of the two has this.
-        kept = [one for one in node.attribute if one.name != "storage_order"]
-        del node.attribute[:]
-        node.attribute.extend(kept)
+        nodes = [node for node in graph.node if node.op_type == before]
+        assert nodes, f"there is no {before}"
+        for node in nodes:
+            node.op_type = after
+            # Only one of the two has this.
+            kept = [one for one in node.attribute if one.name != "storage_order"]
+            del node.attribute[:]
+            node.attribute.extend(kept)
 
     return change
 

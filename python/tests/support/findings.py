@@ -11,5 +11,9 @@ OF_EVERY_SHORT_RECORDING = frozenset({"VER0927", "VER0928", "VER0929"})
 
 
 def about_the_code(found: Iterable[Any]) -> list[Any]:
-    """Return the findings without those that only say how few passes there were."""
-    return [one for one in found if one.code not in OF_EVERY_SHORT_RECORDING]
+    """Return the findings without notes, and without those that say how few passes there were."""
+    return [
+        one
+        for one in found
+        if one.code not in OF_EVERY_SHORT_RECORDING and getattr(one, "severity", "") != "note"
+    ]

@@ -51,9 +51,10 @@ def compute_unfollowed(
     copies: list[tuple[Any, Any]] = []
 
     def copied(leaf: Any) -> Any:
-        if not is_array(leaf):
+        if not is_array(leaf) and not isinstance(leaf, numpy.ndarray):
             return plain_array(leaf) if is_traced(leaf) else leaf
-        copies.append((plain_array(leaf), new_array(plain_array(leaf))))
+        plain = plain_array(leaf) if is_traced(leaf) else leaf
+        copies.append((plain, new_array(plain)))
         return copies[-1][1]
 
     given, named = map_leaves(args, copied), map_leaves(kwargs, copied)

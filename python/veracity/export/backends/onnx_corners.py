@@ -157,11 +157,17 @@ def attention(
 # Division
 
 
-def _pair(left: torch.Tensor, right: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def _pair(left: Any, right: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return both operands as tensors of the type in which torch computes; one may be a number."""
     dtype = torch.result_type(left, right)
-    if not isinstance(right, torch.Tensor):
-        right = torch.full((), right, dtype=dtype, device=left.device)
-    return left.to(dtype), right.to(dtype)
+    device = (left if isinstance(left, torch.Tensor) else right).device
+    return _tensor(left, dtype, device), _tensor(right, dtype, device)
+
+
+def _tensor(value: Any, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    if isinstance(value, torch.Tensor):
+        return value.to(dtype)
+    return torch.full((), value, dtype=dtype, device=device)
 
 
 def _other_sign(rest: torch.Tensor, divisor: torch.Tensor) -> torch.Tensor:
