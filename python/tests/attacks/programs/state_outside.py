@@ -60,22 +60,6 @@ def hidden_state_by_the_driver(backend: str):
 
 
 @hostile("A", style="own", rec={"act/obs": normal(1, 3)}, passes=5)
-def scaled_between_passes(backend: str):
-    """The driver scales the action before it passes it in again."""
-    net, last = nn.Linear(5, 2), torch.zeros(1, 2)
-
-    def step(given):
-        nonlocal last
-        obs, prev = annotate.input_tensors("act", {"obs": given["act/obs"], "last": last})
-        action = net(torch.cat([obs, prev], -1)).tanh()
-        annotate.output_tensors("act", {"action": action}, export_with=backend)
-        last = action * 0.5
-        return {"act/action": action}
-
-    return step
-
-
-@hostile("A", style="own", rec={"act/obs": normal(1, 3)}, passes=5)
 def read_unmarked(backend: str):
     """The driver's scaled action is read inside of the node without a mark."""
     net, held = nn.Linear(5, 2), {"last": torch.zeros(1, 2)}
