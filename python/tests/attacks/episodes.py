@@ -140,8 +140,15 @@ def in_bundle(program: Program, folder: Path) -> list[dict[str, Tensor]]:
     ticks = [_pipeline_inputs(program, manager.inputs, tick) for tick in range(program.ticks)]
     if program.runner == "cli":
         return _by_command(folder / program.name, ticks)
+    # ONNX has one space of names: a port that is both becomes `x_in` and `x_out`, as LEAPP has it.
+    both = {key.removesuffix("_in") for key in manager.inputs if key.endswith("_in")}
+    names = {key: key.removesuffix("_out") for key in manager.outputs}
     return [
-        {key: _plain(value) for key, value in manager.run_policy(given).items()} for given in ticks
+        {
+            names[key] if names[key] in both else key: _plain(value)
+            for key, value in manager.run_policy(given).items()
+        }
+        for given in ticks
     ]
 
 
@@ -151,9 +158,10 @@ def _pipeline_inputs(program: Program, wanted: list[str], tick: int) -> dict[str
         values = _flat(program.node, values)
     else:
         values = {leaf.name: leaf.value for leaf in flatten(values)}
-    if missing := [key for key in wanted if key not in values]:
+    names = {key: key if key in values else key.removesuffix("_in") for key in wanted}
+    if missing := [key for key, name in names.items() if name not in values]:
         raise UnusableError(f"the bundle needs {', '.join(missing)}")
-    return {key: _plain(values[key]) for key in wanted}
+    return {key: _plain(values[name]) for key, name in names.items()}
 
 
 def _plain(value: Any) -> Tensor:
