@@ -79,6 +79,14 @@ CHANGING_FIRST = frozenset(
         *("insort_right", "shuffle", "setitem", "iconcat", "iadd"),
     }
 )
+#: Methods of torch's modules after which they compute something else.
+CHANGING_MODULES = frozenset(
+    {
+        *("train", "eval", "load_state_dict", "apply", "register_buffer", "register_parameter"),
+        *("register_module", "add_module", "set_submodule", "half", "bfloat16", "float", "double"),
+        *("register_forward_hook", "register_forward_pre_hook"),
+    }
+)
 #: Those of them that give nothing back, whatever they belong to.
 GIVING_NOTHING = frozenset(
     {

@@ -41,6 +41,7 @@ class Calls(Assignments):
         taint = first([found for _, found in given])
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         of_owner = self.value(owner) if owner is not None else self.value(node.func)
+        of_owner = of_owner or self.read(node.func)  # a module, or a function that is kept
         if of_owner is not None and of_owner.what == HELD:
             of_owner = None if name in observers.VERBS else replace(of_owner, what="value")
         if name in observers.MARKS:
@@ -130,6 +131,23 @@ class Calls(Assignments):
             if isinstance(one, ast.Name) and not self.names.is_memory(one):
                 self.tainted[one.id] = taint
 
+    def change_by_torch(
+        self, node: ast.Call, name: str, owner: ast.expr | None, changing: Taint
+    ) -> None:
+        """What torch writes in place, or a module that computes otherwise from then on."""
+        in_place = name.endswith("_") and not name.endswith("__")
+        if owner is not None and (in_place or name in observers.CHANGING_MODULES):
+            self.change_part(owner, changing)
+        if in_place and node.args:  # `nn.init.zeros_(weight)`
+            self.change_part(node.args[0], changing)
+
+    def change_part(self, target: ast.expr, changing: Taint) -> None:
+        """Change an object, and the modules that it is a part of: `self.net.weight.data`."""
+        self.change(target, changing)
+        while isinstance(target, ast.Attribute) and isinstance(target.value, ast.Attribute):
+            target = target.value
+            self.change(target, changing)
+
     def unfollowed(
         self,
         node: ast.Call,
@@ -163,8 +181,8 @@ class Calls(Assignments):
         if name in ("setattr", "exec", "eval") and changing is not None:
             self.decide(changing, node, name)
         if self.names.is_torch(called, owner, name):
-            if changing is not None and name.endswith("_") and not name.endswith("__") and owner:
-                self.change(owner, changing)
+            if changing is not None:
+                self.change_by_torch(node, name, owner, changing)
             for keyword in node.keywords:
                 if keyword.arg == "out" and changing is not None:
                     self.change(keyword.value, changing)
