@@ -236,7 +236,9 @@ def _values(roots: list[tuple[str, str, Any]]) -> Iterator[tuple[str, tuple[str,
         if id(value) in seen or depth > MOST_DEPTH:
             continue
         seen.add(id(value))
-        mark = _position(value)
+        # Arrays among the variables of a running function are what it was just given.
+        given = isinstance(value, numpy.ndarray) and key.startswith("=")
+        mark = None if given else _position(value)
         if mark is not None:
             yield path, (key, mark)
         waiting.extend(

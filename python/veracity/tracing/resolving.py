@@ -202,6 +202,11 @@ class Names:
             return False
         return kind.__module__.lstrip("_") in _HOLDING
 
+    def is_module(self, node: ast.expr) -> bool:
+        """Say whether an expression gives a module of torch's."""
+        kind = self.kind(node)
+        return kind is not None and issubclass(kind, torch.nn.Module)
+
     def is_torch(self, called: Any, owner: ast.expr | None, name: str) -> bool:
         """Say whether torch or NumPy computes it: tensors in, tensors out."""
         function = called.function if isinstance(called, Method) else called

@@ -41,7 +41,8 @@ class Calls(Assignments):
         taint = first([found for _, found in given])
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         of_owner = self.value(owner) if owner is not None else self.value(node.func)
-        of_owner = of_owner or self.read(node.func)  # a module, or a function that is kept
+        if of_owner is None and self.names.is_module(node.func):
+            of_owner = self.read(node.func)
         if of_owner is not None and of_owner.what == HELD:
             of_owner = None if name in observers.VERBS else replace(of_owner, what="value")
         if name in observers.MARKS:
