@@ -426,7 +426,8 @@ def test_what_was_drawn_in_the_only_pass_is_an_assumption(
     result = traced(tmp_path, run, fresh_inputs=fresh_inputs)
     assert result == {"n": True}
     assert "VER0916" in [found.code for found in result.assumptions]
-    assert "draws random numbers" in node_proof(result)["assumptions"][0]["message"]
+    messages = [one["message"] for one in node_proof(result)["assumptions"]]
+    assert any("draws random numbers" in one for one in messages)
     # It travels: the samples say so, and no check elsewhere proves it.
     checked = veracity.check(tmp_path / "g")
     assert (checked.verdict, checked.nodes) == ("conditional", {"n": "conditional"})
