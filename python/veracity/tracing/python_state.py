@@ -26,7 +26,7 @@ import random
 import sys
 import threading
 import types
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from types import (
     BuiltinFunctionType,
     FrameType,
@@ -63,6 +63,8 @@ _PLAIN = (
 )
 #: Arrays up to this many integers may count something.
 MOST_COUNTERS = 8
+#: Not every mapping: others run code of their own when they are asked, and a TensorDict torch's.
+_DICTS = (dict, collections.UserDict)
 _CLOCKS = {"time", "perf_counter", "monotonic", "process_time", "time_ns", "perf_counter_ns"}
 _CLOCKS |= {"monotonic_ns", "now", "utcnow", "today"}
 _USER = 0
@@ -252,7 +254,7 @@ class _Size(int):
 
 def _position(value: Any) -> Any:
     """Return where an iterator or a container is; nothing for what has no place."""
-    if isinstance(value, list | Mapping | set | collections.deque):
+    if isinstance(value, (list, set, collections.deque, *_DICTS)):
         return _Size(len(value))
     if isinstance(value, queue.Queue | queue.SimpleQueue):
         return _Size(value.qsize())
@@ -279,7 +281,7 @@ def _locals(frame: FrameType) -> tuple[Any, ...]:
 def _held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
     """Give what a value holds, how one gets there, and the name that the source has for it."""
     kind = type(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, _DICTS):
         for name, item in itertools.islice(list(value.items()), MOST_ENTRIES):
             yield f"[{name!r}]", None, item
     elif isinstance(value, list | tuple | set | frozenset | collections.deque):
