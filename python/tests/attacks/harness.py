@@ -9,11 +9,13 @@ import io
 import json
 import logging
 import os
+import queue
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections import Counter
@@ -251,27 +253,79 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tests", action="store_true", help="only the part that `make test` runs")
     parser.add_argument("--fair", action="store_true", help="only run the code twice and compare")
     parser.add_argument("--verbose", action="store_true", help="say each case as it ends")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the cases")
+    parser.add_argument("--part", default="1/1", help="`2/3`: of three parts, the second")
+    parser.add_argument("--skip", type=int, default=0, help="cases that are left out at the start")
     asked = parser.parse_args(arguments)
     os.environ["VERACITY_PROGRESS"] = "0"
     torch.set_num_threads(1)
     if asked.fair:
         return _fair(asked)
     outcomes: list[Outcome] = []
-    alone = asked.isolated
-    for program, backend in _chosen(asked):
-        outcomes.append((_isolated if alone else attack)(program, backend))
-        # What a session broke for the process must not be held against the programs after it.
-        alone = alone or outcomes[-1].wrong.startswith(_POISONED)
+    for outcome in _in_parts(asked) if asked.jobs > 1 else _in_order(asked):
+        outcomes.append(outcome)
         if asked.json:
-            print(json.dumps(asdict(outcomes[-1])), flush=True)
-        elif asked.verbose or not outcomes[-1].passed:
-            print(_line(outcomes[-1]), f"({outcomes[-1].seconds:.1f} s)", flush=True)
+            print(json.dumps(asdict(outcome)), flush=True)
+        elif asked.verbose or not outcome.passed:
+            print(_line(outcome), f"({outcome.seconds:.1f} s)", flush=True)
     if not asked.json:
         print("\n" + table(outcomes))
     clean = {o.program for o in outcomes if o.clean}
     missed = len(alarms(outcomes)) > MAX_ALARMS * len(clean)
     broken = any(o.kind == BROKEN for o in outcomes)
     return 1 if false_proofs(outcomes) or missed or broken else 0
+
+
+def _in_order(asked: argparse.Namespace) -> Iterator[Outcome]:
+    alone = asked.isolated
+    for program, backend in _chosen(asked):
+        outcome = (_isolated if alone else attack)(program, backend)
+        # What a session broke for the process must not be held against the programs after it.
+        alone = alone or outcome.wrong.startswith(_POISONED)
+        yield outcome
+
+
+def _in_parts(asked: argparse.Namespace) -> Iterator[Outcome]:
+    """Share the cases among processes; a part whose process dies goes on behind what killed it."""
+    waiting = [iter(_part(asked, number)) for number in range(asked.jobs)]
+    found: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
+
+    def pass_on(outcomes: Iterator[Outcome]) -> None:
+        for outcome in outcomes:
+            found.put(outcome)
+        found.put(None)
+
+    for one in waiting:
+        threading.Thread(target=pass_on, args=(one,), daemon=True).start()
+    running = len(waiting)
+    while running:
+        outcome = found.get()
+        if outcome is None:
+            running -= 1
+        else:
+            yield outcome
+
+
+def _part(asked: argparse.Namespace, number: int) -> Iterator[Outcome]:
+    cases_ = _chosen(asked)[number :: asked.jobs]
+    done = 0
+    while done < len(cases_):
+        command = [sys.executable, "-m", "attacks", *asked.programs, "--json"]
+        command += ["--part", f"{number + 1}/{asked.jobs}", "--skip", str(done)]
+        command += ["--backend", asked.backend] if asked.backend else []
+        command += [f"--{name}" for name in ("isolated", "tests") if getattr(asked, name)]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("{"):
+                done += 1
+                yield Outcome(**json.loads(line))
+        if done < len(cases_):
+            program, backend = cases_[done]
+            done += 1
+            yield _isolated(program, backend)
 
 
 def _fair(asked: argparse.Namespace) -> int:
@@ -289,4 +343,6 @@ def _chosen(asked: argparse.Namespace) -> list[tuple[Program, str]]:
         if (not asked.programs or name in asked.programs or program.theme in asked.programs)
         and (program.in_tests or not asked.tests)
     ]
-    return cases(names, asked.backend) if names else []
+    chosen = cases(names, asked.backend) if names else []
+    number, parts = (int(one) for one in asked.part.split("/"))
+    return chosen[number - 1 :: parts][asked.skip :]

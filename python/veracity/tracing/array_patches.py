@@ -192,9 +192,17 @@ def _taking_lists(original: Any, name: str) -> Any:
             key: traced_name(value) if key == "out" else argument(value)
             for key, value in kwargs.items()
         }
-        return original(*[argument(value) for value in args], **named)
+        given = [argument(value) for value in args]
+        made = original(*given, **named)
+        # An array of plain numbers is new: `np.diag([3.0, 2.0])`.
+        fresh = type(made) is numpy.ndarray and not _holds_arrays(given, named)
+        return constant_array(made) if fresh and _for_user(name) else made
 
     return call
+
+
+def _holds_arrays(*values: Any) -> bool:
+    return any(isinstance(one, numpy.ndarray) or arrays.is_traced(one) for one in _flat(*values))
 
 
 def _vectorized(original: Any, name: str) -> Any:

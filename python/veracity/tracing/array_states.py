@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import torch
 
-from veracity.tracing import arrays, python_state
+from veracity.tracing import arrays
 from veracity.tracing.array_operations import traced_target
 from veracity.tracing.array_table import DTYPES
+from veracity.tracing.heap import Root, Walk
 from veracity.tracing.node import TracedNode
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ MOST_BYTES = 1 << 20
 #: Arrays that are kept for one node, at most.
 MOST_ARRAYS = 256
 
-#: The name of a value, the name that the source has for it, and the value.
-Root = tuple[str, str, Any]
 
 
 class ArrayStates:
@@ -90,16 +89,11 @@ def _is_untraced(array: Any) -> bool:
 
 def _reached(roots: list[Root]) -> Iterator[tuple[str, Any]]:
     """Give the arrays that the code can reach, with the ways to them."""
-    waiting = collections.deque((path, value, 0) for path, _, value in roots)
-    seen: set[int] = set()
     count = 0
-    while waiting and count < MOST_ARRAYS:
-        path, value, depth = waiting.popleft()
+    for path, _, value in Walk(roots):
+        if count >= MOST_ARRAYS:
+            return
         if _is_untraced(value) or arrays.is_traced(value):
             if value.dtype in DTYPES and value.nbytes <= MOST_BYTES:
                 count += 1
                 yield path, value
-        elif id(value) not in seen and depth <= python_state.MOST_DEPTH:
-            seen.add(id(value))
-            held = python_state._held(value)
-            waiting.extend((path + inner, item, depth + 1) for inner, _, item in held)

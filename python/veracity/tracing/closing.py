@@ -36,6 +36,7 @@ class Closing:
         location: str,
     ) -> None:
         """Finish a pass and judge it."""
+        self._session.witness.end(node)
         self._judge_separated(node, running, location)
         closed = self._session.recorder.close(running.execution)
         closed["escapes"] = self._escapes_that_decide(node, closed)

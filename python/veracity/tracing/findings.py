@@ -366,6 +366,30 @@ def changing_value(node: str, path: str, location: str, what: str) -> Diagnostic
     )
 
 
+def unsettled_call(node: str, text: str, location: str, what: str) -> Diagnostic:
+    """Return the finding for a call that may give something else next time, and decides."""
+    decided = _DECIDED.get(what, "what it returned")
+    return _warning(
+        "VER0912",
+        node,
+        f"`{text}` may give something else on another pass: {decided} is baked into `{node}`",
+        location,
+        "mark what it returns as an input of the node, or read it once before recording",
+    )
+
+
+def too_many_objects(node: str, location: str) -> Diagnostic:
+    """Return the finding for code that reaches more objects than are looked at."""
+    return _warning(
+        "VER0942",
+        node,
+        f"the code of `{node}` reaches more Python objects than are looked at: one of them may "
+        "change from pass to pass",
+        location,
+        "annotate a function or module that holds only what the node needs",
+    )
+
+
 def skipped(node: str, location: str) -> Diagnostic:
     """Return the finding for a node that runs only when data says so."""
     return _warning(

@@ -38,6 +38,19 @@ _LEAVING = frozenset(
 )
 
 
+#: Functions that take only form and type of a tensor, and what makes the same from those.
+_FORMED = {
+    torch.zeros_like: torch.zeros,
+    torch.ones_like: torch.ones,
+    torch.full_like: torch.full,
+    torch.Tensor.new_zeros: torch.zeros,
+    torch.Tensor.new_ones: torch.ones,
+    torch.Tensor.new_full: torch.full,
+}
+_FORM_OPTIONS = frozenset({"dtype", "device", "requires_grad", "size", "fill_value"})
+_PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
+
+
 class RecordingMode(TorchFunctionMode):
     """Hands every call of torch to the recorder."""
 
@@ -65,7 +78,24 @@ class RecordingMode(TorchFunctionMode):
                 return result
         if func in _LEAVING and self.left_between is not None and not self._has_open():
             self.left_between(args[0])
+        if func in _FORMED and type(args[0]) in _PLAIN_TENSORS:
+            formed = self._formed(func, args, kwargs or {})
+            if formed is not None:
+                return self._call(*formed)
         return self._call(func, args, kwargs)
+
+    def _formed(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the call without the tensor, whose values do not matter: `torch.zeros(2, 3)`.
+
+        A state that begins as `torch.zeros_like(x)` would seem to begin with the first input.
+        """
+        tensor, *given = args
+        like = func.__name__.endswith("_like")
+        if kwargs.keys() - _FORM_OPTIONS or (like and not tensor.is_contiguous()):
+            return None
+        size = self._call(torch.Tensor.size, (tensor,), None) if like else None
+        options = {"dtype": tensor.dtype, "device": tensor.device} | kwargs
+        return _FORMED[func], tuple(given) if size is None else (size, *given), options
 
 
 @contextlib.contextmanager

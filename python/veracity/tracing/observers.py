@@ -72,6 +72,13 @@ FILLING = frozenset(
         *("put", "put_nowait", "push", "heappush", "__setitem__"),
     }
 )
+#: Methods that change the object that they belong to, and nothing else.
+MUTATING = frozenset(
+    {
+        *("clear", "pop", "popleft", "popitem", "remove", "discard", "sort", "reverse", "rotate"),
+        *("get_nowait", "task_done", "move_to_end", "truncate", "seek", "intersection_update"),
+    }
+)
 #: Functions that change their first argument.
 CHANGING_FIRST = frozenset(
     {

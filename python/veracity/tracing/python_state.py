@@ -9,40 +9,20 @@ only printed decide nothing.
 
 from __future__ import annotations
 
-import argparse
-import array
 import ast
-import collections
-import contextvars
-import ctypes
-import datetime
-import decimal
-import enum
-import fractions
-import functools
-import itertools
-import queue
-import random
 import sys
 import threading
-import types
-from collections.abc import Callable, Hashable, Iterator
-from types import (
-    BuiltinFunctionType,
-    FrameType,
-    FunctionType,
-    GeneratorType,
-    MethodType,
-    ModuleType,
-)
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
 
 from veracity.errors import Diagnostic
-from veracity.tracing import carry, findings, flow, older_threads, reached, source
+from veracity.tracing import carry, findings, flow, heap, older_threads, purity, reached, source
 from veracity.tracing.flow import Decided, Taint, Task
+from veracity.tracing.heap import Walk
 from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
 from veracity.tracing.reached import Reached
@@ -53,20 +33,6 @@ from veracity.tracing.trail import keep_trail
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
 
-#: How deep objects are looked into, and how many entries of each.
-MOST_DEPTH, MOST_ENTRIES = 5, 64
-#: Values that are written down for one node, at most.
-MOST_VALUES = 4096
-_PLAIN = (
-    *(int, float, complex, str, bytes, type(None), enum.Enum, numpy.generic),
-    *(decimal.Decimal, fractions.Fraction, datetime.datetime, datetime.timedelta, datetime.date),
-)
-#: Arrays up to this many integers may count something.
-MOST_COUNTERS = 8
-#: Not every mapping: others run code of their own when they are asked, and a TensorDict torch's.
-_DICTS = (dict, collections.UserDict)
-_CLOCKS = {"time", "perf_counter", "monotonic", "process_time", "time_ns", "perf_counter_ns"}
-_CLOCKS |= {"monotonic_ns", "now", "utcnow", "today"}
 _USER = 0
 
 #: Path from the code to a value: the name that the source has for it, and the value.
@@ -82,6 +48,9 @@ class PythonStates:
         self._first: dict[str, Values] = {}
         self._code: dict[str, list[Reached]] = {}
         self._judged: set[tuple[str, str]] = set()
+        #: Values that changed before a pass was watched, by node and key.
+        self._waiting: dict[str, dict[str, str]] = {}
+        self._is_over = False
         #: Nodes that decide by what other threads assign.
         self._heard: set[str] = set()
         #: What flags became, and containers grew to, with the first pass.
@@ -120,16 +89,19 @@ class PythonStates:
         return few or carry.is_waiting(node)
 
     def _look(self, node: TracedNode, roots: list[tuple[str, str, Any]]) -> None:
-        code = self._code[node.name]
+        code = self._with_what_ran(node)
         self._tell_threads(node, code)
-        roots = [*roots, *_globals(code)]
+        roots = [*roots, *_globals(code), *self._session.witness.roots.get(node.name, ())]
         self._session.array_states.look(node, roots)
         self._session.queues.look(node, roots)
-        found = dict(_values(roots))
+        walk = Walk(roots)
+        found = dict(_values(walk))
+        if walk.was_cut:
+            self._session.tell(findings.too_many_objects(node.name, node.location))
         first = self._first.get(node.name)
         if first is None:
             self._first[node.name] = found
-            self._tell_clocks(node, code)
+            self._tell_unsettled(node, code)
             return
         for path, (key, value) in found.items():
             known = first.setdefault(path, (key, value))
@@ -137,18 +109,45 @@ class PythonStates:
             if not _same(before, value) and not self._settles(node, path, known[1], value):
                 self._changed(node, code, path, key)
 
+    def _with_what_ran(self, node: TracedNode) -> list[Reached]:
+        """Return the code of a node: what its source shows, and whatever else ran."""
+        # What ran knows its objects: it is better than what the source shows of the same function.
+        found = dict(self._code[node.name]) | dict(self._session.witness.code.get(node.name, ()))
+        self._code[node.name] = list(found.items())
+        return self._code[node.name]
+
+    def judge_waiting(self, node: TracedNode) -> None:
+        """Judge values that changed before it was known what runs."""
+        waiting = self._waiting.pop(node.name, {})
+        if waiting:
+            code = self._with_what_ran(node)
+            for key, path in waiting.items():
+                self._changed(node, code, path, key)
+
+    def look_at_last(self) -> None:
+        """Look once more after the last pass, at what can still be reached."""
+        self._is_over = True
+        for node in self._session.nodes.values():
+            self.judge_waiting(node)
+            if node.name in self._code and node.name in self._session.witness.roots:
+                self._look(node, [])
+
     def _settles(self, node: TracedNode, path: str, first: Any, value: Any) -> bool:
         """Say whether a value changed once, after the first pass, as something that is set up does.
 
         Two recorded passes had both values of it, and their programs are compared call by call.
         """
-        is_set = type(first) is bool or (isinstance(first, _Size) and first == 0)
+        was_empty = isinstance(first, heap.Mark) and first.is_empty
+        is_set = type(first) is bool or first is None or was_empty
         if is_set and node.completed == 1:
             self._settled[node.name, path] = value
         return is_set and node.completed == 1
 
     def _changed(self, node: TracedNode, code: list[Reached], path: str, key: str) -> None:
         if (node.name, key) in self._judged:
+            return
+        if node.name not in self._session.witness.code and not self._is_over:
+            self._waiting.setdefault(node.name, {}).setdefault(key, path)
             return
         self._judged.add((node.name, key))
         unread: list[Any] = []
@@ -192,19 +191,21 @@ class PythonStates:
             node.name in self._code and node.name not in self._heard and older_threads.are_known()
         )
 
-    def _tell_clocks(self, node: TracedNode, code: list[Reached]) -> None:
-        for what, gives in (("a clock", _is_clock), ("a random number", _is_draw)):
-            for scope, names in code:
-                calls = [one for one in source.own_nodes(scope) if gives(one, names)]
-                sources: dict[ast.AST, Taint] = {
-                    call: Taint("value", getattr(call, "lineno", 0)) for call in calls
-                }
-                task = Task(scope, names, sources=sources, opens=False)
-                found = _walk_all(code, [task]) if calls else None
-                if found is not None:
-                    place = f"{_file(code, found)}:{found.line}"
-                    told = findings.changing_value(node.name, what, place, found.taint.what)
-                    self._session.tell(told)
+    def _tell_unsettled(self, node: TracedNode, code: list[Reached]) -> None:
+        """Tell about calls in the source that may give something else next time."""
+        for scope, names in code:
+            calls = [one for one in source.own_nodes(scope) if _may_differ(one, names)]
+            sources: dict[ast.AST, Taint] = {
+                call: Taint("value", getattr(call, "lineno", 0)) for call in calls
+            }
+            task = Task(scope, names, sources=sources, opens=False)
+            found = _walk_all(code, [task]) if calls else None
+            if found is not None:
+                file = _file(code, found)
+                text = source.text_of(file, calls[0])
+                place = f"{file}:{found.line}"
+                told = findings.unsettled_call(node.name, text, place, found.taint.what)
+                self._session.tell(told)
 
 
 def _user_frame() -> FrameType | None:
@@ -225,153 +226,20 @@ def _globals(code: list[Reached]) -> Iterator[tuple[str, str, Any]]:
                     yield node.id, f"@{node.id}", names._module[node.id]
 
 
-def _values(roots: list[tuple[str, str, Any]]) -> Iterator[tuple[str, tuple[str, Any]]]:
-    waiting = collections.deque((path, key, value, 0) for path, key, value in roots)
-    seen: set[int] = set()
-    count = 0
-    while waiting and count < MOST_VALUES:
-        path, key, value, depth = waiting.popleft()
-        if isinstance(value, _PLAIN):
-            count += 1
+def _values(walk: Walk) -> Iterator[tuple[str, tuple[str, Any]]]:
+    """Give the plain values of a walk, and where its containers and iterators are."""
+    for path, key, value in walk:
+        if isinstance(value, heap.PLAIN):
             yield path, (key, value)
             continue
-        if id(value) in seen or depth > MOST_DEPTH:
-            continue
-        seen.add(id(value))
         # Arrays among the variables of a running function are what it was just given.
         given = isinstance(value, numpy.ndarray) and key.startswith("=")
-        mark = None if given else _position(value)
-        if mark is not None:
-            yield path, (key, mark)
-        waiting.extend(
-            (path + inner, own or key, item, depth + 1) for inner, own, item in _held(value)
-        )
-
-
-class _Size(int):
-    """How many entries a container has."""
-
-
-def _position(value: Any) -> Any:
-    """Return where an iterator or a container is; nothing for what has no place."""
-    if isinstance(value, (list, set, collections.deque, *_DICTS)):
-        return _Size(len(value))
-    if isinstance(value, queue.Queue | queue.SimpleQueue):
-        return _Size(value.qsize())
-    if isinstance(value, bytearray | array.array):
-        return bytes(value)
-    if isinstance(value, ctypes._SimpleCData):
-        return value.value
-    if isinstance(value, numpy.ndarray) and value.dtype.kind in "iub":
-        return value.tobytes() if value.size <= MOST_COUNTERS else None
-    if isinstance(value, GeneratorType):
-        return -1 if value.gi_frame is None else (value.gi_frame.f_lasti, _locals(value.gi_frame))
-    if type(value).__module__ == "itertools" or isinstance(value, enumerate | zip | map | filter):
-        return object()  # an iterator moves whenever it is used, and does not say where it is
-    if isinstance(value, Iterator) and not hasattr(value, "read"):
-        hint = getattr(value, "__length_hint__", None)
-        return None if hint is None else hint()
-    return None
-
-
-def _locals(frame: FrameType) -> tuple[Any, ...]:
-    return tuple(value for value in frame.f_locals.values() if isinstance(value, _PLAIN))
-
-
-def _held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
-    """Give what a value holds, how one gets there, and the name that the source has for it."""
-    kind = type(value)
-    if isinstance(value, _DICTS):
-        for name, item in itertools.islice(list(value.items()), MOST_ENTRIES):
-            yield f"[{name!r}]", None, item
-    elif isinstance(value, list | tuple | set | frozenset | collections.deque):
-        for index, item in enumerate(itertools.islice(value, MOST_ENTRIES)):
-            yield f"[{index}]", None, item
-    elif isinstance(value, functools.partial):
-        yield ".func", None, value.func
-        given: list[tuple[Any, Any]] = [*enumerate(value.args), *value.keywords.items()]
-        for name, item in given:
-            yield f"({name})", None, item
-    elif isinstance(value, contextvars.ContextVar):
-        yield ".get()", None, value.get(None)
-    elif isinstance(value, MethodType):
-        yield "", None, value.__self__
-    elif isinstance(value, FunctionType):
-        yield from _of_function(value)
-    elif isinstance(value, type):
-        for name, item in vars(value).items() if _is_users(value) else ():
-            if isinstance(item, _PLAIN) and not name.startswith("__"):
-                yield f".{name}", f".{name}", item
-    elif isinstance(value, ModuleType):
-        yield from _of_module(value)
-    elif isinstance(value, torch.nn.Module) and not _is_users(kind):  # type: ignore[arg-type]
-        for name, part in value._modules.items():
-            yield f".{name}", None, part
-        for hook in reached.hooks_of(value):
-            yield "", None, hook
-    elif not isinstance(value, torch.Tensor | numpy.ndarray) and _is_users(kind):  # type: ignore[arg-type]
-        for name, item in _attributes(value).items():
-            yield f".{name}", f".{name}", item
-
-
-def _of_module(module: ModuleType) -> Iterator[tuple[str, str | None, Any]]:
-    """Give the plain variables of a module that the user wrote: settings are kept there."""
-    file = getattr(module, "__file__", None)
-    if file is None or owner_of_file(file) != _USER:
-        return
-    for name, item in list(vars(module).items()):
-        if isinstance(item, _PLAIN) and not name.startswith("__"):
-            yield f".{name}", f".{name}", item
-
-
-def _of_function(function: FunctionType) -> Iterator[tuple[str, str | None, Any]]:
-    if owner_of_file(function.__code__.co_filename) != _USER:
-        return
-    names = function.__code__.co_freevars
-    for name, value in zip(names, reached.closed_over(function), strict=False):
-        yield f".{name}", f"@{name}", value
-    for name, item in vars(function).items():
-        yield f".{name}", f".{name}", item
-    for name, value in _defaults(function):
-        if not isinstance(value, _PLAIN):  # which no call changes
-            yield f"({name})", f"={name}", value
-
-
-def _defaults(function: FunctionType) -> list[tuple[str, Any]]:
-    given = function.__defaults__ or ()
-    positional = function.__code__.co_varnames[: function.__code__.co_argcount]
-    named = zip(positional[len(positional) - len(given) :], given, strict=False)
-    return [*named, *(function.__kwdefaults__ or {}).items()]
-
-
-def _attributes(value: Any) -> dict[str, Any]:
-    held: dict[str, Any] = {}
-    for base in reversed(type(value).__mro__):
-        if _is_users(base):
-            held.update({k: v for k, v in vars(base).items() if not k.startswith("__")})
-            for name in getattr(base, "__slots__", ()):
-                held[name] = getattr(value, name, None)
-    held.update(getattr(value, "__dict__", {}))
-    modules = held.pop("_modules", None)
-    for name in ("_parameters", "_buffers", "training"):
-        held.pop(name, None)
-    return {**held, **(modules if isinstance(modules, dict) else {})}
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_users(kind: Hashable) -> bool:
-    """Say whether a class is written by the user."""
-    assert isinstance(kind, type)
-    module = sys.modules.get(kind.__module__)
-    file = getattr(module, "__file__", None)
-    if kind in (types.SimpleNamespace, argparse.Namespace):
-        return True
-    if kind.__module__ == "builtins":
-        return False
-    return kind.__module__ == "__main__" or file is None or owner_of_file(file) == _USER
+        yield path, (key, heap.Mark(type(value), None if given else heap.position(value)))
 
 
 def _same(first: Any, later: Any) -> bool:
+    if isinstance(later, heap.Mark) and isinstance(later.position, heap.Opaque):
+        return False
     if first is later:
         return True
     try:
@@ -380,28 +248,20 @@ def _same(first: Any, later: Any) -> bool:
         return False
 
 
-def _is_draw(node: ast.AST, names: Names) -> bool:
-    """Say whether a call draws from a generator of Python's or NumPy's; torch's are recorded."""
+def _may_differ(node: ast.AST, names: Names) -> bool:
+    """Say whether a call may give something else next time: a clock, a file, a random number."""
     if not isinstance(node, ast.Call):
-        return False
-    called = names.callable_of(node.func)
-    owner = getattr(called, "__self__", None)
-    if isinstance(node.func, ast.Attribute) and owner is None:
-        owner = names.resolve(node.func.value)
-    drawn = isinstance(owner, random.Random | numpy.random.Generator | numpy.random.RandomState)
-    return drawn and getattr(node.func, "attr", "") not in ("seed", "getstate", "setstate")
-
-
-def _is_clock(node: ast.AST, names: Names) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    last = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    if last not in _CLOCKS:
         return False
     called = names.callable_of(node.func)
     if called is None:  # methods of `datetime`, mostly
-        return last in ("now", "utcnow", "today")
-    return isinstance(called, BuiltinFunctionType) and called.__module__ in ("time", None)
+        return getattr(node.func, "attr", "") in ("now", "utcnow", "today")
+    function = getattr(called, "function", called)
+    if isinstance(function, FunctionType):
+        file = function.__code__.co_filename
+        is_users = owner_of_file(file) == _USER
+        return not is_users and purity.may_differ(function)
+    compiled = isinstance(function, BuiltinFunctionType | MethodDescriptorType)
+    return compiled and purity.may_differ(function)
 
 
 def _decides(code: list[Reached], key: str, unread: tuple[Any, ...] = ()) -> Decided | None:

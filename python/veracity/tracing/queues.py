@@ -9,12 +9,14 @@ pass had and this one has not read.
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from veracity.tracing import arrays, python_state, replaying
+from veracity.tracing import arrays, replaying
+from veracity.tracing.heap import Root, Walk
 from veracity.tracing.node import TracedNode
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 #: Queues that are looked at, and entries of each.
 MOST_QUEUES, MOST_ENTRIES = 64, 256
+_QUEUES = (list, tuple, collections.deque)
 
 
 class Queues:
@@ -33,7 +36,7 @@ class Queues:
         #: Their entries as the latest pass began, by node.
         self._entries: dict[str, list[list[torch.Tensor]]] = {}
 
-    def look(self, node: TracedNode, roots: list[tuple[str, str, Any]]) -> None:
+    def look(self, node: TracedNode, roots: list[Root]) -> None:
         """Look at the queues as a pass begins."""
         found = [_tensors(queue) for queue in _sequences(roots)]
         self._entries[node.name] = [entries for entries in found if len(entries) > 1]
@@ -81,16 +84,6 @@ def _tensor(item: Any) -> torch.Tensor | None:
     return arrays.known_constant(item)
 
 
-def _sequences(roots: list[tuple[str, str, Any]]) -> Iterator[Any]:
-    waiting = collections.deque((value, 0) for _, _, value in roots)
-    seen: set[int] = set()
-    count = 0
-    while waiting and count < MOST_QUEUES:
-        value, depth = waiting.popleft()
-        if id(value) in seen or depth > python_state.MOST_DEPTH or isinstance(value, torch.Tensor):
-            continue
-        seen.add(id(value))
-        if isinstance(value, list | tuple | collections.deque):
-            count += 1
-            yield value
-        waiting.extend((item, depth + 1) for _, _, item in python_state._held(value))
+def _sequences(roots: list[Root]) -> Iterator[Any]:
+    found = (value for _, _, value in Walk(roots) if isinstance(value, _QUEUES))
+    return itertools.islice(found, MOST_QUEUES)

@@ -26,6 +26,7 @@ def recording_of(session: Session) -> Recording:
         passes.tell_pending(session, node)
         if session.reads.wanted and node.first_slice is not None:
             session.reads.note(replaying.recorded(session, node, node.first_slice))
+    session.python_states.look_at_last()
     session.python_states.tell_read()
     for skipped in session.skips.findings():
         session.tell(skipped)

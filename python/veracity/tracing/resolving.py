@@ -19,6 +19,8 @@ from veracity.tracing.source import Scope, only_lambda, own_nodes, tree_of
 from veracity.tracing.trail import ClassOf, Step
 
 NO_OBJECT: Any = object()
+#: By the expression that is called: the functions of the user's that were seen to run there.
+_seen_to_run: dict[ast.expr, list[tuple[Scope, Names]]] = {}
 _CONTAINERS = (list, dict, set, tuple)
 #: Classes of Python's own whose objects stay as they are.
 _UNCHANGING = (
@@ -244,6 +246,29 @@ def _returns_truth(scope: Scope) -> bool:
         one is not None and not (isinstance(one, ast.Constant) and not one.value)
         for one in returned
     )
+
+
+def forget_what_ran() -> None:
+    """Forget what was seen to run: a session begins."""
+    _seen_to_run.clear()
+
+
+def saw_run(called: ast.expr, function: tuple[Scope, Names]) -> None:
+    """Remember a function that ran where an expression is called."""
+    known = _seen_to_run.setdefault(called, [])
+    if all(scope is not function[0] for scope, _ in known):
+        known.append(function)
+
+
+def ran_at(called: ast.expr) -> list[tuple[Scope, Names, ast.expr | None]]:
+    """Return what was seen to run where an expression is called, and what it is bound to."""
+    found: list[tuple[Scope, Names, ast.expr | None]] = []
+    for scope, names in _seen_to_run.get(called, ()):
+        parameters = getattr(getattr(scope, "args", None), "args", [])
+        is_method = bool(parameters) and parameters[0].arg in ("self", "cls")
+        bound = called.value if isinstance(called, ast.Attribute) else ast.Constant(None)
+        found.append((scope, names, bound if is_method else None))
+    return found
 
 
 def names_of(step: Step) -> Names:

@@ -1,13 +1,16 @@
-"""Whether two programs are one, but for names of the same memory.
+"""Whether two programs are one, but for names of the same memory and for what is constant.
 
 `y.detach()` on one pass and not on another is no other way: what it gives is `y` by another name.
+Nor is `~self.mask`, which is a call while the buffer is followed and a constant afterwards.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
-from torch.utils._pytree import tree_flatten
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
 
 from veracity.tracing.slice import Call, Copy, Ref, Slice, View
 
@@ -25,7 +28,8 @@ def same_but_for_names(first: Slice, later: Slice) -> bool:
 
 def _plain(program: Slice) -> tuple[Any, ...]:
     """Return a program as values that can be compared, without calls that only give a name."""
-    known: dict[Ref, Any] = {}
+    values = {Ref("constant", index): use.tensor for index, use in enumerate(program.constants)}
+    known: dict[Ref, Any] = {ref: _digest(value) for ref, value in values.items()}
     steps: list[Any] = []
 
     def plain(value: Any) -> Any:
@@ -37,6 +41,11 @@ def _plain(program: Slice) -> tuple[Any, ...]:
             if _only_names(step):
                 base = step.args[0]
                 known[Ref("step", number)] = known.get(base, tuple(base))
+                continue
+            constant = _constant(step, values)
+            if constant is not None:
+                values[Ref("step", number)] = constant
+                known[Ref("step", number)] = _digest(constant)
                 continue
             steps.append((step.func, plain(step.args), plain(step.kwargs), step.location))
             results = len(step.outputs)
@@ -56,3 +65,29 @@ def _plain(program: Slice) -> tuple[Any, ...]:
 def _only_names(step: Call) -> bool:
     name = getattr(step.func, "__name__", "")
     return name in _NAMES and bool(step.args) and isinstance(step.args[0], Ref)
+
+
+def _constant(step: Call, values: dict[Ref, torch.Tensor]) -> torch.Tensor | None:
+    """Return what a call gives that reads nothing but constants, and writes nothing."""
+    given = (step.args, step.kwargs)
+    leaves, _ = tree_flatten(given, is_leaf=lambda one: isinstance(one, Ref))
+    refs = [one for one in leaves if isinstance(one, Ref)]
+    name = getattr(step.func, "__name__", "_")
+    writes = name.endswith("_") and not name.endswith("__")
+    writes = writes or (name.startswith(("__set", "__i")) and name not in ("__invert__",))
+    if not refs or writes or "out" in step.kwargs or any(one not in values for one in refs):
+        return None
+
+    def value(one: Any) -> Any:
+        return values[one] if isinstance(one, Ref) else one
+
+    args, kwargs = tree_map(value, given, is_leaf=lambda one: isinstance(one, Ref))
+    with torch.no_grad():
+        result = step.func(*args, **kwargs)
+    return result if isinstance(result, torch.Tensor) else None
+
+
+def _digest(value: torch.Tensor) -> tuple[Any, ...]:
+    flat = value.detach().cpu().contiguous().reshape(-1)
+    content = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+    return "constant", value.dtype, tuple(value.shape), hashlib.sha256(content).digest()

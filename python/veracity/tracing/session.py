@@ -29,6 +29,7 @@ from veracity.tracing.reads import Reads
 from veracity.tracing.skipping import Skips
 from veracity.tracing.states import States
 from veracity.tracing.surroundings import Surroundings
+from veracity.tracing.witness import Witness
 
 #: Passes that are recorded in a row before one is left alone, to be compared with the program.
 OBSERVED_FIRST = 2
@@ -76,6 +77,7 @@ class Session:
         self.closing = Closing(self)
         self.calls = Calls(self)
         self.python_states = PythonStates(self)
+        self.witness = Witness(self)
         self.array_states = ArrayStates(self)
         self.queues = Queues(self)
         self.reads = Reads()
@@ -179,6 +181,7 @@ class Session:
 
     def abandon(self, node: TracedNode) -> None:
         """Forget the running pass of a node: an exception ended it."""
+        self.witness.end(node)
         if node.open_pass is not None:
             self.recorder.abandon(node.open_pass.execution)
             node.open_pass = None
@@ -192,6 +195,7 @@ class Session:
         node.rested += light
         execution = self.recorder.open(node.number, light)
         begun = None if node.finished else chance.state()
+        self.witness.begin(node)
         return Pass(execution, light, sampled or not light, self._tick(node), chance=begun)
 
     def _tick(self, node: TracedNode) -> int:

@@ -62,12 +62,13 @@ def keep_trail(frame: FrameType) -> tuple[Step, ...]:
     current: FrameType | None = frame
     while current is not None and len(steps) < MOST_FRAMES:
         if owner_of_file(current.f_code.co_filename) == _USER:
-            steps.append(_step(current))
+            steps.append(keep_step(current))
         current = current.f_back
     return tuple(steps)
 
 
-def _step(frame: FrameType) -> Step:
+def keep_step(frame: FrameType) -> Step:
+    """Return a function of the user's that is running."""
     local = frame.f_locals
     names: dict[str, Any] = {}
     objects: dict[str, weakref.ref[Any]] = {}

@@ -10,6 +10,9 @@ from dataclasses import replace
 from veracity.tracing.flow.task import Taint
 from veracity.tracing.flow.walking import Walking
 
+#: Attributes that say what an object is: whoever has the object decides by them.
+_IDENTITY = frozenset({"__class__", "__code__", "__defaults__", "__kwdefaults__", "__dict__"})
+
 
 class Assignments(Walking):
     """Assignments."""
@@ -36,6 +39,8 @@ class Assignments(Walking):
         elif isinstance(target, ast.Attribute):
             if target.attr == "data" and taint is not None:
                 self.change(target.value, taint)
+            elif taint is not None and target.attr in _IDENTITY:
+                self.decide(taint, target)
             elif taint is not None:
                 self.keep("." + target.attr, taint)
                 root = self.root(target.value)

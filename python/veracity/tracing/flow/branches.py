@@ -11,6 +11,9 @@ from dataclasses import replace
 from veracity.tracing.flow.expressions import Expressions
 from veracity.tracing.flow.task import Taint, last_name
 
+#: Functions that give the entries of what they are given.
+_GOING_OVER = frozenset({"enumerate", "zip", "reversed", "sorted", "iter", "list", "tuple", "set"})
+
 
 class Branches(Expressions):
     """Branches and loops."""
@@ -66,12 +69,25 @@ class Branches(Expressions):
         def step() -> Taint | None:
             taint = self.value(statement.iter)
             self.assign(statement.target, taint)
+            self.alias_entries(statement.target, statement.iter)
             what = "value" if taint is None else _of_loop(statement.iter, taint)
             return self.of_control(taint, what, statement)
 
         self.after_loop(statement, self.loop(statement.body, step))
 
     do_asyncfor = do_for
+
+    def alias_entries(self, target: ast.expr, iterated: ast.expr) -> None:
+        """What a loop changes in an entry, it changes in what it goes over."""
+        if isinstance(iterated, ast.Call) and last_name(iterated.func) in _GOING_OVER:
+            for one in iterated.args:
+                self.alias_entries(target, one)
+            return
+        root = self.root(iterated)
+        names = [one.id for one in ast.walk(target) if isinstance(one, ast.Name)]
+        for name in names if root is not None else ():
+            if root != name:
+                self.aliases[name] = root
 
     def after_loop(self, statement: ast.While | ast.For | ast.AsyncFor, cut: Taint | None) -> None:
         """Walk what runs unless the loop was left early."""

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
-from veracity.tracing import observers
+import torch
+
+from veracity.tracing import observers, resolving
 from veracity.tracing.flow.assignments import Assignments
 from veracity.tracing.flow.task import (
     HELD,
@@ -23,7 +26,7 @@ from veracity.tracing.flow.task import (
     last_name,
     parameters_of,
 )
-from veracity.tracing.resolving import NO_OBJECT, Local
+from veracity.tracing.resolving import NO_OBJECT, Local, Names
 from veracity.tracing.source import Scope
 
 #: How deep calls are followed.
@@ -41,7 +44,7 @@ class Calls(Assignments):
         taint = first([found for _, found in given])
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         of_owner = self.value(owner) if owner is not None else self.value(node.func)
-        if of_owner is None and self.names.is_module(node.func):
+        if of_owner is None and self.is_called_object(node.func):
             of_owner = self.read(node.func)
         if of_owner is not None and of_owner.what == HELD:
             of_owner = None if name in observers.VERBS else replace(of_owner, what="value")
@@ -58,9 +61,20 @@ class Calls(Assignments):
             self.give_to_log(called, taint or self.control)
             return None if called is not None else self.unknown_observer(node, taint, of_owner)
         followed = self.follow(node, called, given)
+        if followed is NO_OBJECT and called is None:
+            followed = self.follow_what_ran(node, given)
         if followed is not NO_OBJECT:
             return followed or (of_owner if not isinstance(called, Local) else None)
         return self.unfollowed(node, name, called, taint, of_owner, discarded=discarded)
+
+    def is_called_object(self, called: ast.expr) -> bool:
+        """Say whether an attribute that is called holds an object: a module, or something unknown.
+
+        What has the name of a method of tensors is one, unless it is known better.
+        """
+        if not isinstance(called, ast.Attribute):
+            return False
+        return self.names.is_module(called) or not hasattr(torch.Tensor, called.attr)
 
     def mark(self, node: ast.Call, name: str, taint: Taint | None) -> Taint | None:
         taint = taint or self.control
@@ -132,6 +146,11 @@ class Calls(Assignments):
             if isinstance(one, ast.Name) and not self.names.is_memory(one):
                 self.tainted[one.id] = taint
 
+    def mutates(self, owner: ast.expr, name: str) -> bool:
+        """Say whether a method may change the object that it belongs to, and nothing else."""
+        unknown = self.names.kind(owner) is None and name in observers.MUTATING
+        return unknown or self.names.mutates(owner, name)
+
     def change_by_torch(
         self, node: ast.Call, name: str, owner: ast.expr | None, changing: Taint
     ) -> None:
@@ -141,6 +160,14 @@ class Calls(Assignments):
             self.change_part(owner, changing)
         if in_place and node.args:  # `nn.init.zeros_(weight)`
             self.change_part(node.args[0], changing)
+
+    def change_given(self, node: ast.Call, owner: ast.expr | None, changing: Taint) -> None:
+        """A call of which nobody uses the result is made for what it does to its arguments."""
+        given = [*node.args, *(one.value for one in node.keywords)]
+        is_object = owner is not None and self.names.kind(owner) is not ModuleType
+        for one in [*([owner] if owner is not None and is_object else []), *given]:
+            if self.root(one) is not None and self.names.kind(one) not in (ModuleType, type):
+                self.change_part(one, changing)
 
     def change_part(self, target: ast.expr, changing: Taint) -> None:
         """Change an object, and the modules that it is a part of: `self.net.weight.data`."""
@@ -174,7 +201,7 @@ class Calls(Assignments):
                 self.change(owner, changing)
             if changing is not None or name in observers.GIVING_NOTHING:
                 return None
-        if owner is not None and changing is not None and self.names.mutates(owner, name):
+        if owner is not None and changing is not None and self.mutates(owner, name):
             self.change(owner, changing)
             return taint or of_owner
         if changing is not None and name in observers.CHANGING_FIRST and node.args:
@@ -184,6 +211,8 @@ class Calls(Assignments):
         if self.names.is_torch(called, owner, name):
             if changing is not None:
                 self.change_by_torch(node, name, owner, changing)
+                if discarded:
+                    self.change_given(node, owner, changing)
             for keyword in node.keywords:
                 if keyword.arg == "out" and changing is not None:
                     self.change(keyword.value, changing)
@@ -203,7 +232,29 @@ class Calls(Assignments):
     ) -> Any:
         """Walk the function that is called, if there is source for it."""
         found = self.names.source_of(called)
-        if found is None or self.task.depth >= MOST_DEPTH:
+        if found is None:
+            return NO_OBJECT
+        return self.enter(node, found, given, is_local=isinstance(called, Local))
+
+    def follow_what_ran(
+        self, node: ast.Call, given: list[tuple[ast.expr, Taint | None]]
+    ) -> Any:
+        """Walk the functions that were seen to run where nobody knows what is called."""
+        results = [self.enter(node, one, given) for one in resolving.ran_at(node.func)]
+        if not results or any(one is NO_OBJECT for one in results):
+            return NO_OBJECT
+        return first(results)
+
+    def enter(
+        self,
+        node: ast.Call,
+        found: tuple[Scope, Names, ast.expr | None],
+        given: list[tuple[ast.expr, Taint | None]],
+        *,
+        is_local: bool = False,
+    ) -> Any:
+        """Walk a function with the arguments of a call."""
+        if self.task.depth >= MOST_DEPTH:
             return NO_OBJECT
         scope, names, bound = found
         arguments = _bind(scope, node, bound)
@@ -216,7 +267,7 @@ class Calls(Assignments):
             if (taint := taints.get(value)) is not None
         }
         inner = names.inside({n: self.names.resolve(v) for n, v in arguments.items()})
-        if isinstance(called, Local):
+        if is_local:
             tainted = self.tainted | tainted
         attributes = {key: taint for key, taint in self.tainted.items() if key[0] in ".@"}
         outcome: Outcome = type(self)(

@@ -8,8 +8,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from veracity.tracing import observers
 from veracity.tracing.flow.branches import Branches
 from veracity.tracing.flow.task import PYTHON, TORCH, WARNING, Taint, last_name
+
+#: Contexts of torch that only look.
+_WATCHING = frozenset({"record_function", "profile", "emit_nvtx", "range", "stream", "schedule"})
 
 
 class Exceptions(Branches):
@@ -27,8 +31,11 @@ class Exceptions(Branches):
 
     def do_with(self, statement: ast.With | ast.AsyncWith) -> None:
         catches = False
+        outside = self.control
         for item in statement.items:
             taint = self.value(item.context_expr)
+            if taint is not None and self.changes_torch(item.context_expr, taint):
+                self.control = self.control or self.of_control(taint, "branch", statement)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, taint)
             catches = catches or self.names.swallows(item.context_expr)
@@ -39,9 +46,18 @@ class Exceptions(Branches):
             self.guarded(statement.body, [], [])
         else:
             self.block(statement.body)
-        self.captured = None
+        self.captured, self.control = None, outside or self.return_cut
 
     do_asyncwith = do_with
+
+    def changes_torch(self, context: ast.expr, taint: Taint) -> bool:
+        """Say whether what a block computes depends on a context that the value chose or set."""
+        if taint.what == "branch":
+            return True
+        made = context.func if isinstance(context, ast.Call) else context
+        called = self.names.callable_of(made)
+        name = last_name(made)
+        return observers.module_of(called).startswith("torch") and name not in _WATCHING
 
     def do_try(self, statement: ast.Try) -> None:
         handlers = [one for one in statement.handlers if _goes_on(one)]

@@ -1,0 +1,342 @@
+"""What Python objects hold: the one walk over everything that the code of a node can reach.
+
+It goes from variables into objects, containers, closures, iterators that are under way and
+functions, without calling anything that the user wrote. Objects of torch and of NumPy, and modules
+of libraries, are where it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import array
+import collections
+import contextvars
+import ctypes
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import gc
+import inspect
+import io
+import itertools
+import operator
+import pathlib
+import queue
+import re
+import struct
+import sys
+import types
+from collections.abc import Hashable, Iterator
+from types import FrameType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy
+import torch
+
+from veracity.tracing import reached
+from veracity.tracing.operations import owner_of_file
+
+#: Entries of one container that are looked at one by one, and objects of one walk.
+MOST_ENTRIES, MOST_OBJECTS = 4096, 50_000
+#: Values that are compared as they are.
+PLAIN = (
+    *(int, float, complex, str, bytes, type(None), enum.Enum, numpy.generic),
+    *(decimal.Decimal, fractions.Fraction, datetime.datetime, datetime.timedelta, datetime.date),
+)
+#: Arrays up to this many integers may count something.
+MOST_COUNTERS = 8
+#: Buffers and files up to this many bytes are compared.
+MOST_BUFFER_BYTES = 1 << 16
+#: Not every mapping: others run code of their own when they are asked, and a TensorDict torch's.
+_DICTS = (dict, collections.UserDict)
+_SEQUENCES = (list, tuple, set, frozenset, collections.deque)
+_RUNNING = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+#: Objects that stay as they are, or that the recorder looks at for itself.
+_SETTLED = (
+    *(type(Ellipsis), type(NotImplemented), range, slice, re.Pattern, struct.Struct, property),
+    *(types.CodeType, FrameType, types.BuiltinFunctionType, types.MethodDescriptorType),
+    *(types.WrapperDescriptorType, types.MethodWrapperType, types.GetSetDescriptorType),
+    *(types.MemberDescriptorType, types.ClassMethodDescriptorType, types.GenericAlias),
+    *(types.UnionType, types.TracebackType, staticmethod, classmethod, numpy.ufunc, numpy.dtype),
+    *(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo),
+    *(torch.iinfo, torch.jit.ScriptFunction, datetime.tzinfo, pathlib.PurePath, operator.itemgetter),
+    *(operator.attrgetter, operator.methodcaller, inspect.Signature, inspect.Parameter),
+    *(types.MappingProxyType, functools.singledispatchmethod, functools.cached_property),
+)
+#: Packages of which objects are typing and plumbing, and hold nothing.
+_INERT = frozenset({"typing", "types", "abc", "ast", "importlib", "_frozen_importlib", "veracity"})
+_USER = 0
+
+#: The name of a value, the name that the source has for it, and the value.
+Root = tuple[str, str, Any]
+
+
+class Size(int):
+    """How many entries a container has."""
+
+
+class Opaque:
+    """What cannot be looked into: it is never the same as before."""
+
+
+class Mark(NamedTuple):
+    """What is compared of an object, beside what it holds."""
+
+    kind: type
+    position: Any
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is a container without entries."""
+        position = self.position
+        size = position[0] if isinstance(position, tuple) and position else position
+        return isinstance(size, Size) and size == 0
+
+
+class Walk:
+    """One walk.
+
+    Attributes:
+        was_cut: Whether there was more than a walk looks at.
+    """
+
+    def __init__(self, roots: list[Root]) -> None:
+        """Walk from `roots`, the nearest objects first."""
+        self._waiting = collections.deque(roots)
+        self._seen: set[int] = set()
+        self.was_cut = False
+
+    def __iter__(self) -> Iterator[Root]:
+        """Give every value with the way to it; objects once."""
+        waiting, seen = self._waiting, self._seen
+        count = 0
+        while waiting:
+            path, key, value = waiting.popleft()
+            count += 1
+            if count > MOST_OBJECTS:
+                self.was_cut = True
+                return
+            if isinstance(value, PLAIN):
+                yield path, key, value
+            elif id(value) not in seen:
+                seen.add(id(value))
+                yield path, key, value
+                waiting.extend((path + inner, own or key, item) for inner, own, item in held(value))
+
+
+def position(value: Any) -> Any:
+    """Return what tells a container, iterator or function as it is now from what it was.
+
+    Nothing for what is told by what it holds, and `Opaque` for what nobody can look into.
+    """
+    if isinstance(value, _DICTS):
+        return Size(len(value)), hash(tuple(map(_name, itertools.islice(value, MOST_ENTRIES))))
+    if isinstance(value, _SEQUENCES):
+        return Size(len(value))
+    if isinstance(value, queue.Queue | queue.SimpleQueue):
+        return Size(value.qsize())
+    if isinstance(value, bytearray | array.array):
+        return bytes(value)
+    if isinstance(value, numpy.ndarray):
+        counts = value.dtype.kind not in "fc" and value.nbytes <= 8 * MOST_COUNTERS
+        return value.tobytes() if counts else None
+    if isinstance(value, FunctionType):
+        return value.__code__
+    if isinstance(value, torch.nn.Module):
+        return Size(len(reached.hooks_of(value)))
+    if isinstance(value, _RUNNING):
+        frame = _frame_of(value)
+        return -1 if frame is None else frame.f_lasti
+    if isinstance(value, functools._lru_cache_wrapper):
+        return Size(value.cache_info().currsize)
+    if isinstance(value, io.BytesIO | io.StringIO) and not value.closed:
+        return value.tell(), value.getvalue()
+    if isinstance(value, memoryview | ctypes._SimpleCData | ctypes.Array | ctypes.Structure):
+        view = memoryview(value)
+        return view.tobytes() if view.nbytes <= MOST_BUFFER_BYTES else Opaque()
+    return _of_the_rest(value)
+
+
+def _of_the_rest(value: Any) -> Any:
+    kind = type(value)
+    hint = getattr(value, "__length_hint__", None)
+    if isinstance(value, Iterator) and hint is not None and kind.__module__ == "builtins":
+        return hint()
+    if isinstance(value, torch.Tensor | MethodType | ModuleType | type) or is_settled(value):
+        return None
+    if isinstance(value, functools.partial | contextvars.ContextVar | BaseException):
+        return None
+    is_looked_into = is_users(kind) or isinstance(value, _DICTS) or _is_open(value)  # type: ignore[arg-type]
+    return None if is_looked_into and not isinstance(value, Iterator) else Opaque()
+
+
+def is_settled(value: Any) -> bool:
+    """Say whether an object stays as it is."""
+    package = type(value).__module__.partition(".")[0]
+    return isinstance(value, _SETTLED) or package in _INERT
+
+
+def _is_open(value: Any) -> bool:
+    """Say whether an object of a library keeps all that it has in attributes."""
+    return type(getattr(value, "__dict__", None)) is dict and type(value).__basicsize__ <= 48
+
+
+def _name(key: Any) -> Any:
+    return key if isinstance(key, PLAIN) else id(key)
+
+
+def held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
+    """Give what a value holds, how one gets there, and the name that the source has for it."""
+    if isinstance(value, _DICTS):
+        yield from _of_dict(value)
+    elif isinstance(value, _SEQUENCES):
+        for index, item in enumerate(itertools.islice(value, MOST_ENTRIES)):
+            yield f"[{index}]", None, item
+        if len(value) > MOST_ENTRIES:
+            yield "[...]", None, _fingerprint(value)
+    elif isinstance(value, torch.Tensor | numpy.ndarray):
+        for name, item in list(getattr(value, "__dict__", {}).items()):
+            yield f".{name}", f".{name}", item
+    elif is_settled(value):
+        return
+    elif isinstance(value, MethodType):
+        yield "", None, value.__self__
+        yield "", None, value.__func__
+    elif isinstance(value, FunctionType):
+        yield from _of_function(value)
+    elif isinstance(value, type):
+        yield from _of_class(value)
+    elif isinstance(value, ModuleType):
+        yield from _of_module(value)
+    else:
+        yield from _of_object(value)
+
+
+def _of_dict(value: Any) -> Iterator[tuple[str, str | None, Any]]:
+    for name, item in itertools.islice(list(value.items()), MOST_ENTRIES):
+        yield f"[{name!r}]" if isinstance(name, PLAIN) else "[...]", None, item
+        if not isinstance(name, PLAIN):
+            yield "[...]", None, name
+    if len(value) > MOST_ENTRIES:
+        yield "[...]", None, _fingerprint(list(value.values()))
+
+
+def _fingerprint(entries: Any) -> int:
+    """Return a number that changes when an entry behind those that are looked at is replaced."""
+    return hash(tuple(id(item) for item in itertools.islice(entries, MOST_ENTRIES, None)))
+
+
+def _of_object(value: Any) -> Iterator[tuple[str, str | None, Any]]:
+    kind = type(value)
+    if isinstance(value, functools.partial):
+        yield ".func", None, value.func
+        given: list[tuple[Any, Any]] = [*enumerate(value.args), *value.keywords.items()]
+        for name, item in given:
+            yield f"({name})", None, item
+    elif isinstance(value, contextvars.ContextVar):
+        yield ".get()", None, value.get(None)
+    elif isinstance(value, _RUNNING):
+        frame = _frame_of(value)
+        for name, item in list(frame.f_locals.items()) if frame is not None else ():
+            yield f".{name}", f"@{name}", item
+    elif isinstance(value, torch.nn.Module) and not is_users(kind):  # type: ignore[arg-type]
+        for group in (value._modules, value._parameters, value._buffers):
+            for name, part in list(group.items()):
+                yield f".{name}", None, part
+        for hook in reached.hooks_of(value):
+            yield "", None, hook
+    elif is_users(kind):  # type: ignore[arg-type]
+        for name, item in _attributes(value).items():
+            yield f".{name}", f".{name}", item
+    else:  # the source has a name for the object, and none for what is in it
+        for name, item in list(getattr(value, "__dict__", {}).items()):
+            yield f".{name}", None, item
+        for item in gc.get_referents(value):
+            if not isinstance(item, type | ModuleType | dict):
+                yield "", None, item
+
+
+def _of_class(value: type) -> Iterator[tuple[str, str | None, Any]]:
+    for name, item in vars(value).items() if is_users(value) else ():  # type: ignore[arg-type]
+        if not name.startswith("__"):
+            yield f".{name}", f".{name}", item
+    kind = type(value)
+    if kind is not type and is_users(kind):  # type: ignore[arg-type]
+        for name, item in vars(kind).items():
+            if not name.startswith("__"):
+                yield f".{name}", f".{name}", item
+
+
+def _of_module(module: ModuleType) -> Iterator[tuple[str, str | None, Any]]:
+    """Give the plain variables of a module that the user wrote: settings are kept there."""
+    file = getattr(module, "__file__", None)
+    if file is None or owner_of_file(file) != _USER:
+        return
+    for name, item in list(vars(module).items()):
+        if isinstance(item, PLAIN) and not name.startswith("__"):
+            yield f".{name}", f".{name}", item
+
+
+def _of_function(function: FunctionType) -> Iterator[tuple[str, str | None, Any]]:
+    if owner_of_file(function.__code__.co_filename) != _USER:
+        return
+    names = function.__code__.co_freevars
+    for name, value in zip(names, reached.closed_over(function), strict=False):
+        yield f".{name}", f"@{name}", value
+    for name, item in vars(function).items():
+        yield f".{name}", f".{name}", item
+    for name, value in _defaults(function):
+        yield f"({name})", f"@{name}", value
+    yield ".__doc__", ".__doc__", function.__doc__
+
+
+def _defaults(function: FunctionType) -> list[tuple[str, Any]]:
+    given = function.__defaults__ or ()
+    positional = function.__code__.co_varnames[: function.__code__.co_argcount]
+    named = zip(positional[len(positional) - len(given) :], given, strict=False)
+    return [*named, *(function.__kwdefaults__ or {}).items()]
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    held: dict[str, Any] = {}
+    for base in reversed(type(value).__mro__):
+        if is_users(base):  # type: ignore[arg-type]
+            own = vars(base).items()
+            held.update({k: v for k, v in own if not k.startswith("__") and not is_settled(v)})
+        slots = vars(base).get("__slots__", ())
+        for name in [slots] if isinstance(slots, str) else list(slots):
+            slot = vars(base).get(name)
+            if isinstance(slot, types.MemberDescriptorType):
+                try:
+                    held[name] = slot.__get__(value)
+                except AttributeError:  # not filled
+                    held.pop(name, None)
+    held.update(getattr(value, "__dict__", {}))
+    held.pop("training", None)
+    for group in ("_modules", "_parameters", "_buffers"):
+        parts = held.pop(group, None)
+        held.update(parts if isinstance(parts, dict) else {})
+    return held
+
+
+def _frame_of(value: Any) -> FrameType | None:
+    for name in ("gi_frame", "cr_frame", "ag_frame"):
+        if hasattr(value, name):
+            frame: FrameType | None = getattr(value, name)
+            return frame
+    return None
+
+
+@functools.lru_cache(maxsize=1024)
+def is_users(kind: Hashable) -> bool:
+    """Say whether a class is written by the user."""
+    assert isinstance(kind, type)
+    module = sys.modules.get(kind.__module__)
+    file = getattr(module, "__file__", None)
+    if kind in (types.SimpleNamespace, argparse.Namespace):
+        return True
+    if kind.__module__ in sys.builtin_module_names:
+        return False
+    return kind.__module__ == "__main__" or file is None or owner_of_file(file) == _USER

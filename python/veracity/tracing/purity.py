@@ -1,0 +1,82 @@
+"""Which functions of others give the same for the same arguments.
+
+What an export holds of them is then right on every tick. A clock, a generator of random numbers, a
+file, an environment variable, another thread, or a library that is in no table here may give
+something else next time: its answer is followed to what it decides.
+
+Objects that a function belongs to are arguments: what they hold is looked at elsewhere (`heap.py`).
+"""
+
+from __future__ import annotations
+
+from types import BuiltinFunctionType, ModuleType
+from typing import Any
+
+#: Packages of Python's own, and of others, whose functions depend on nothing but their arguments.
+_PURE = frozenset(
+    {
+        *("builtins", "math", "cmath", "operator", "itertools", "functools", "collections", "copy"),
+        *("copyreg", "re", "sre_compile", "sre_parse", "string", "textwrap", "typing", "types"),
+        *("dataclasses", "enum", "struct", "json", "numbers", "fractions", "decimal", "statistics"),
+        *("bisect", "heapq", "abc", "contextlib", "inspect", "warnings", "weakref", "weakrefset"),
+        *("collections_abc", "keyword", "reprlib", "sre_constants", "posixpath", "ntpath", "hashlib"),
+        *("base64", "binascii", "zlib", "colorsys", "calendar", "array", "ast", "dis", "opcode"),
+        *("importlib", "zipimport", "linecache", "tokenize", "token", "codecs", "encodings"),
+        *("unicodedata", "difflib", "graphlib", "platform", "sysconfig", "locale", "configparser"),
+        *("argparse", "shlex", "pprint", "datetime", "zoneinfo", "sre", "signature", "md5"),
+        *("sha256", "blake2", "sha512", "sha1", "typing_extensions", "contextvars", "pickle", "io"),
+        *("torch", "numpy", "scipy", "einops", "sklearn", "veracity", "leapp", "logging"),
+        *("traceback", "tqdm", "rich", "yaml", "annotationlib", "string_templatelib"),
+    }
+)
+#: Functions of pure packages that are not.
+_IMPURE_NAMES = {
+    "builtins": {"open", "input", "id"},
+    "datetime": {"now", "utcnow", "today"},
+    "io": {"open", "read", "readline", "readlines", "readinto", "read1", "readall", "open_code"},
+    "torch": {
+        *("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"),
+        *("_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic"),
+        *("_len_torch_function_stack", "_len_torch_dispatch_stack", "_get_function_stack_at"),
+        *("_get_dispatch_stack_at", "_is_torch_function_enabled", "_is_torch_function_mode_enabled"),
+        *("get_rng_state", "initial_seed", "seed", "get_default_dtype", "is_inference_mode_enabled"),
+    },
+    "numpy": {"fromfile", "load", "loadtxt", "genfromtxt"},
+    "inspect": {"stack", "currentframe", "getouterframes", "trace"},
+    "functools": {"cache_info"},
+    "decimal": {"getcontext", "localcontext"},
+}
+#: Parts of pure packages that are not.
+_IMPURE_PARTS = ("numpy.random", "torch.cuda", "torch.overrides", "torch.random", "importlib.resources")
+
+
+def may_differ(function: Any) -> bool:
+    """Say whether a function of others may give something else for the same arguments."""
+    name = str(getattr(function, "__name__", "") or "")
+    return module_may_differ(_module_of(function), name)
+
+
+def module_may_differ(module: str, name: str) -> bool:
+    """Say whether a function of a module may give something else for the same arguments."""
+    package = module.partition(".")[0].lstrip("_")
+    if package not in _PURE:
+        return True
+    return name in _IMPURE_NAMES.get(package, ()) or module.startswith(_IMPURE_PARTS)
+
+
+def _module_of(function: Any) -> str:
+    """Return the module of a function: of a compiled method, that of its class."""
+    names = getattr(function, "__globals__", None)
+    if names is not None:  # `__module__` is that of what it wraps
+        return str(names.get("__name__", ""))
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, BuiltinFunctionType) and owner is not None:
+        if isinstance(owner, ModuleType):
+            return str(owner.__name__)
+        kind = owner if isinstance(owner, type) else type(owner)
+        return str(kind.__module__)
+    found = getattr(function, "__module__", None)
+    if found is None:
+        kind = getattr(function, "__objclass__", type(function))
+        found = kind.__module__
+    return str(found)
