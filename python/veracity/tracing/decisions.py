@@ -26,6 +26,8 @@ RAISES = "may raise"
 THREAD = "another thread"
 #: An array that records is given to the user's code, which may give it to another library.
 LIBRARY = "another library"
+#: What a function of others gives, which may give something else next time.
+ANSWER = "answer"
 #: Functions that are walked for one value, at most.
 MOST_WALKS = 200
 
@@ -48,6 +50,7 @@ _FIRST = {
     "size": "size",
     "numel": "size",
     "__len__": "size",
+    ANSWER: "answer",
     **dict.fromkeys(MEMORY, "memory"),
 }
 

@@ -378,6 +378,18 @@ def unsettled_call(node: str, text: str, location: str, what: str) -> Diagnostic
     )
 
 
+def armed_errors(node: str, location: str) -> Diagnostic:
+    """Return the finding for warnings that become exceptions, or calls, inside of a node."""
+    return _warning(
+        "VER0933",
+        node,
+        f"`{node}` makes exceptions or calls of numerical warnings here: whether one comes depends "
+        "on data, and the export gives none",
+        location,
+        "test the values with `torch.where`, and leave warnings as they are inside of nodes",
+    )
+
+
 def too_many_objects(node: str, location: str) -> Diagnostic:
     """Return the finding for code that reaches more objects than are looked at."""
     return _warning(

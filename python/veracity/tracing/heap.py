@@ -66,7 +66,7 @@ _SETTLED = (
     *(types.MappingProxyType, functools.singledispatchmethod, functools.cached_property),
 )
 #: Packages of which objects are typing and plumbing, and hold nothing.
-_INERT = frozenset({"typing", "types", "abc", "ast", "importlib", "_frozen_importlib", "veracity"})
+_INERT = frozenset({"typing", "abc", "ast", "importlib", "_frozen_importlib", "veracity"})
 _USER = 0
 
 #: The name of a value, the name that the source has for it, and the value.
@@ -203,7 +203,7 @@ def held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
         return
     elif isinstance(value, MethodType):
         yield "", None, value.__self__
-        yield "", None, value.__func__
+        yield ".__func__", None, value.__func__
     elif isinstance(value, FunctionType):
         yield from _of_function(value)
     elif isinstance(value, type):
@@ -237,6 +237,9 @@ def _of_object(value: Any) -> Iterator[tuple[str, str | None, Any]]:
             yield f"({name})", None, item
     elif isinstance(value, contextvars.ContextVar):
         yield ".get()", None, value.get(None)
+    elif isinstance(value, BaseException):
+        for name in ("args", "__cause__", "__context__", "__dict__"):
+            yield f".{name}", None, getattr(value, name)
     elif isinstance(value, _RUNNING):
         frame = _frame_of(value)
         for name, item in list(frame.f_locals.items()) if frame is not None else ():
@@ -245,17 +248,17 @@ def _of_object(value: Any) -> Iterator[tuple[str, str | None, Any]]:
         for group in (value._modules, value._parameters, value._buffers):
             for name, part in list(group.items()):
                 yield f".{name}", None, part
-        for hook in reached.hooks_of(value):
-            yield "", None, hook
+        for number, hook in enumerate(reached.hooks_of(value)):
+            yield f".hooks[{number}]", None, hook
     elif is_users(kind):  # type: ignore[arg-type]
         for name, item in _attributes(value).items():
             yield f".{name}", f".{name}", item
     else:  # the source has a name for the object, and none for what is in it
         for name, item in list(getattr(value, "__dict__", {}).items()):
             yield f".{name}", None, item
-        for item in gc.get_referents(value):
+        for number, item in enumerate(gc.get_referents(value)):
             if not isinstance(item, type | ModuleType | dict):
-                yield "", None, item
+                yield f"<{number}>", None, item
 
 
 def _of_class(value: type) -> Iterator[tuple[str, str | None, Any]]:
@@ -272,7 +275,8 @@ def _of_class(value: type) -> Iterator[tuple[str, str | None, Any]]:
 def _of_module(module: ModuleType) -> Iterator[tuple[str, str | None, Any]]:
     """Give the plain variables of a module that the user wrote: settings are kept there."""
     file = getattr(module, "__file__", None)
-    if file is None or owner_of_file(file) != _USER:
+    compiled = file is None and module.__name__ in sys.builtin_module_names
+    if compiled or (file is not None and owner_of_file(file) != _USER):
         return
     for name, item in list(vars(module).items()):
         if isinstance(item, PLAIN) and not name.startswith("__"):
@@ -301,7 +305,7 @@ def _defaults(function: FunctionType) -> list[tuple[str, Any]]:
 
 def _attributes(value: Any) -> dict[str, Any]:
     held: dict[str, Any] = {}
-    for base in reversed(type(value).__mro__):
+    for base in (type(type(value)), *reversed(type(value).__mro__)):
         if is_users(base):  # type: ignore[arg-type]
             own = vars(base).items()
             held.update({k: v for k, v in own if not k.startswith("__") and not is_settled(v)})

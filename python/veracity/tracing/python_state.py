@@ -196,7 +196,7 @@ class PythonStates:
         for scope, names in code:
             calls = [one for one in source.own_nodes(scope) if _may_differ(one, names)]
             sources: dict[ast.AST, Taint] = {
-                call: Taint("value", getattr(call, "lineno", 0)) for call in calls
+                call: Taint("answer", getattr(call, "lineno", 0)) for call in calls
             }
             task = Task(scope, names, sources=sources, opens=False)
             found = _walk_all(code, [task]) if calls else None
@@ -206,6 +206,9 @@ class PythonStates:
                 place = f"{file}:{found.line}"
                 told = findings.unsettled_call(node.name, text, place, found.taint.what)
                 self._session.tell(told)
+            for line in _arming(scope):
+                place = f"{source.file_of(scope)}:{line}"
+                self._session.tell(findings.armed_errors(node.name, place))
 
 
 def _user_frame() -> FrameType | None:
@@ -224,6 +227,10 @@ def _globals(code: list[Reached]) -> Iterator[tuple[str, str, Any]]:
                 seen.add((id(names._module), node.id))
                 if node.id in names._module:
                     yield node.id, f"@{node.id}", names._module[node.id]
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    if alias.name in sys.modules:
+                        yield alias.name, f"@{alias.name}", sys.modules[alias.name]
 
 
 def _values(walk: Walk) -> Iterator[tuple[str, tuple[str, Any]]]:
@@ -250,6 +257,8 @@ def _same(first: Any, later: Any) -> bool:
 
 def _may_differ(node: ast.AST, names: Names) -> bool:
     """Say whether a call may give something else next time: a clock, a file, a random number."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "_version"  # torch counts writes
     if not isinstance(node, ast.Call):
         return False
     called = names.callable_of(node.func)
@@ -257,11 +266,24 @@ def _may_differ(node: ast.AST, names: Names) -> bool:
         return getattr(node.func, "attr", "") in ("now", "utcnow", "today")
     function = getattr(called, "function", called)
     if isinstance(function, FunctionType):
-        file = function.__code__.co_filename
-        is_users = owner_of_file(file) == _USER
+        is_users = owner_of_file(function.__code__.co_filename) == _USER
         return not is_users and purity.may_differ(function)
     compiled = isinstance(function, BuiltinFunctionType | MethodDescriptorType)
     return compiled and purity.may_differ(function)
+
+
+def _arming(scope: source.Scope) -> Iterator[int]:
+    """Give the lines on which NumPy's errors or Python's warnings become exceptions or calls."""
+    for node in source.own_nodes(scope):
+        if not isinstance(node, ast.Call):
+            continue
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        given = [*node.args, *(one.value for one in node.keywords)]
+        values = {one.value for one in given if isinstance(one, ast.Constant)}
+        if (name in ("errstate", "seterr") and values & {"raise", "call", "log"}) or (
+            name in ("simplefilter", "filterwarnings") and "error" in values
+        ):
+            yield node.lineno
 
 
 def _decides(code: list[Reached], key: str, unread: tuple[Any, ...] = ()) -> Decided | None:

@@ -128,6 +128,8 @@ class Names:
         if isinstance(function, MethodType):
             first, bound = function.__self__, ast.Constant(None)
             function = function.__func__
+        if hasattr(function, "dispatch") and hasattr(function, "registry"):
+            return None  # of `functools.singledispatch`: which function runs is a decision
         function = getattr(function, "__wrapped__", function)
         if not isinstance(function, FunctionType):
             return None

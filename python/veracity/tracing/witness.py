@@ -18,7 +18,7 @@ import numpy
 import torch
 
 from veracity.tracing import findings, purity, resolving, source
-from veracity.tracing.decisions import judge
+from veracity.tracing.decisions import ANSWER, judge
 from veracity.tracing.heap import Root
 from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
@@ -150,7 +150,7 @@ class Witness:
     def _judge(self, node: TracedNode) -> None:
         """Tell about calls that may give something else next time, and decide something."""
         for name, trail in self._calls.values():
-            decision = judge(trail, "answer")
+            decision = judge(trail, ANSWER)
             if decision is not None:
                 step = trail[0]
                 place = f"{step.code.co_filename}:{decision.line or step.line}"

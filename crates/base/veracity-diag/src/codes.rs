@@ -205,6 +205,7 @@ codes! {
     933 CAUGHT_ERROR "an exception that depends on data is caught inside of a node";
     940 STATE_BEGINS_UNSEEN "a state begins with a value that was not recorded";
     941 GLUE_COMES_BACK "an input is computed from outputs of an earlier pass, outside of every node";
+    942 MANY_OBJECTS "the code of a node reaches more Python objects than are looked at";
 
     1001 EXPORT_REFUSED "the exporter refused a node";
     1002 EXPORT_OPTION_UNKNOWN "an exporter option is not known";

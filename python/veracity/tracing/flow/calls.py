@@ -165,9 +165,13 @@ class Calls(Assignments):
         """A call of which nobody uses the result is made for what it does to its arguments."""
         given = [*node.args, *(one.value for one in node.keywords)]
         is_object = owner is not None and self.names.kind(owner) is not ModuleType
-        for one in [*([owner] if owner is not None and is_object else []), *given]:
-            if self.root(one) is not None and self.names.kind(one) not in (ModuleType, type):
+        objects = [owner] if owner is not None and is_object else []
+        objects += [one for one in given if self.root(one) is not None]
+        for one in objects:
+            if self.names.kind(one) not in (ModuleType, type):
                 self.change_part(one, changing)
+        if last_name(node.func).startswith(("set_", "use_", "manual_seed", "enable_", "disable_")):
+            self.decide(changing, node)  # a switch of torch's own
 
     def change_part(self, target: ast.expr, changing: Taint) -> None:
         """Change an object, and the modules that it is a part of: `self.net.weight.data`."""
@@ -187,7 +191,7 @@ class Calls(Assignments):
         discarded: bool,
     ) -> Taint | None:
         """Return what a call whose source is not walked makes of the value."""
-        self.may_raise(taint, node)
+        self.may_raise(taint or of_owner, node)
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         if self.closed:
             return None  # the world's answer
@@ -211,7 +215,7 @@ class Calls(Assignments):
         if self.names.is_torch(called, owner, name):
             if changing is not None:
                 self.change_by_torch(node, name, owner, changing)
-                if discarded:
+                if discarded or node in self.unused:
                     self.change_given(node, owner, changing)
             for keyword in node.keywords:
                 if keyword.arg == "out" and changing is not None:

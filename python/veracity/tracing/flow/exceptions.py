@@ -96,7 +96,7 @@ class Exceptions(Branches):
             return
         if self.task.around is not None:
             self.skips_calls(body, raised)
-        for name in _assigned(body):
+        for name in [*_assigned(body), *(one.name for one in handlers if one.name)]:
             self.assign_name(name, raised)
         self.branches([orelse, *(one.body for one in handlers)], raised)
 

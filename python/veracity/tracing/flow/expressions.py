@@ -34,7 +34,8 @@ class Expressions(Calls):
         if source is None:
             return found
         if isinstance(node, ast.Call):
-            if self.takes_in(node):
+            self.may_raise(source, node)  # `int(x)` does for infinities
+            if source.what != "answer" and self.takes_in(node):
                 return None
             self.change_by_source(node, source)
         return found or source

@@ -158,6 +158,10 @@ remedies! {
          it as an input, and does not hold that code.",
         "Compute it inside of the node: it becomes a state and is fed back. If a simulator computes it, \
          or the robot does, leave it: that is its input.";
+    MANY_OBJECTS
+        "Python values that change from pass to pass are baked into the export, so Veracity compares \
+         everything that the code of a node reaches. Here it reaches too much.",
+        "Annotate a function or module that holds only what the node needs, not the whole simulation.";
 
     EXPORT_REFUSED
         "torch's exporter stopped; the message has its reason and, where known, the operation.",

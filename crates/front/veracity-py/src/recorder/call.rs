@@ -177,7 +177,7 @@ impl Recorder {
         let mut state = self.lock(py);
         let traced = pending.views.iter().copied().find(|view| state.tape.is_traced(*view));
         let site = state.sites.here_with_callers(py)?;
-        if let Some(view) = traced.filter(|_| site.caller != Owner::Torch) {
+        if let Some(view) = traced {
             state.tape.escape(view, slices::escape_number("may raise"), site.id, 0);
         }
         Ok(())
@@ -515,11 +515,14 @@ impl State {
             return Ok(());
         }
         let site = self.sites.here_with_callers(py)?;
-        // torch checks arguments, and `copy` passes memory on: neither makes anything of the value.
-        if site.caller == Owner::Torch && slices::is_check(what) || site.caller == Owner::Copying {
+        // `copy` passes memory on, and makes nothing of the value.
+        if site.caller == Owner::Copying {
             return Ok(());
         }
-        let fingerprint = fingerprint(result);
+        // torch checks arguments: that matters only where the exception is caught.
+        let is_check = site.caller == Owner::Torch && slices::is_check(what);
+        let what = if is_check { "may raise" } else { what };
+        let fingerprint = if is_check { 0 } else { fingerprint(result) };
         self.tape.escape(view, slices::escape_number(what), site.id, fingerprint);
         Ok(())
     }
