@@ -31,7 +31,6 @@ MOST_BYTES = 1 << 20
 MOST_ARRAYS = 256
 
 
-
 class ArrayStates:
     """The arrays that the code of all nodes can reach."""
 
@@ -93,7 +92,7 @@ def _reached(roots: list[Root]) -> Iterator[tuple[str, Any]]:
     for path, _, value in Walk(roots):
         if count >= MOST_ARRAYS:
             return
-        if _is_untraced(value) or arrays.is_traced(value):
-            if value.dtype in DTYPES and value.nbytes <= MOST_BYTES:
-                count += 1
-                yield path, value
+        is_array = _is_untraced(value) or arrays.is_traced(value)
+        if is_array and value.dtype in DTYPES and value.nbytes <= MOST_BYTES:
+            count += 1
+            yield path, value

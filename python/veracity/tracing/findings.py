@@ -378,6 +378,18 @@ def unsettled_call(node: str, text: str, location: str, what: str) -> Diagnostic
     )
 
 
+def written_elsewhere(node: str, path: str, location: str) -> Diagnostic:
+    """Return the finding for a tensor whose memory code writes without torch."""
+    return _warning(
+        "VER0930",
+        node,
+        f"`{path}` is written here, and a tensor of `{node}` has the same memory: it is a state "
+        "that the export would hold as a constant",
+        location,
+        "write the tensor itself, with torch, or give it memory of its own: `torch.tensor(array)`",
+    )
+
+
 def armed_errors(node: str, location: str) -> Diagnostic:
     """Return the finding for warnings that become exceptions, or calls, inside of a node."""
     return _warning(
@@ -411,6 +423,30 @@ def skipped(node: str, location: str) -> Diagnostic:
         "tick",
         location,
         "run every node on every tick, and choose between results with `torch.where` in a node",
+    )
+
+
+def glue_of_python(node: str, location: str) -> Diagnostic:
+    """Return the finding for an input that Python makes of another node's values."""
+    return _warning(
+        "VER0913",
+        node,
+        f"what `{node}` is given is computed here from another node's output, outside of any node "
+        "and without torch: the computation is not exported",
+        location,
+        f"compute it with torch, in `{node}` or in the node before it",
+    )
+
+
+def chosen_input(node: str, location: str) -> Diagnostic:
+    """Return the finding for an input that is one of several values."""
+    return _warning(
+        "VER0917",
+        node,
+        f"what `{node}` is given is chosen here, between nodes: a bundle gives it the same value "
+        "on every tick, the one that it got while it was recorded",
+        location,
+        "give the node all of them, and choose with `torch.where` in the node",
     )
 
 

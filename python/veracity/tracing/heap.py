@@ -28,7 +28,8 @@ import re
 import struct
 import sys
 import types
-from collections.abc import Hashable, Iterator
+import weakref
+from collections.abc import Iterator
 from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -61,14 +62,16 @@ _SETTLED = (
     *(types.MemberDescriptorType, types.ClassMethodDescriptorType, types.GenericAlias),
     *(types.UnionType, types.TracebackType, staticmethod, classmethod, numpy.ufunc, numpy.dtype),
     *(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo),
-    *(torch.iinfo, torch.jit.ScriptFunction, datetime.tzinfo, pathlib.PurePath, operator.itemgetter),
-    *(operator.attrgetter, operator.methodcaller, inspect.Signature, inspect.Parameter),
-    *(types.MappingProxyType, functools.singledispatchmethod, functools.cached_property),
+    *(torch.iinfo, torch.jit.ScriptFunction, datetime.tzinfo, pathlib.PurePath),
+    *(operator.itemgetter, operator.attrgetter, operator.methodcaller, inspect.Signature),
+    *(inspect.Parameter, functools.singledispatchmethod, functools.cached_property),
 )
 #: Packages of which objects are typing and plumbing, and hold nothing.
 _INERT = frozenset({"typing", "abc", "ast", "importlib", "_frozen_importlib", "veracity"})
 _USER = 0
 
+#: Path from the code to a value: the name that the source has for it, and what is compared.
+Values = dict[str, tuple[str, Any]]
 #: The name of a value, the name that the source has for it, and the value.
 Root = tuple[str, str, Any]
 
@@ -88,11 +91,10 @@ class Mark(NamedTuple):
     position: Any
 
     @property
-    def is_empty(self) -> bool:
-        """Whether it is a container without entries."""
+    def grows(self) -> bool:
+        """Whether it is a container, whose size is compared."""
         position = self.position
-        size = position[0] if isinstance(position, tuple) and position else position
-        return isinstance(size, Size) and size == 0
+        return isinstance(position[0] if isinstance(position, tuple) else position, Size)
 
 
 class Walk:
@@ -102,8 +104,9 @@ class Walk:
         was_cut: Whether there was more than a walk looks at.
     """
 
-    def __init__(self, roots: list[Root]) -> None:
+    def __init__(self, roots: list[Root], most: int = MOST_OBJECTS) -> None:
         """Walk from `roots`, the nearest objects first."""
+        self._most = most
         self._waiting = collections.deque(roots)
         self._seen: set[int] = set()
         self.was_cut = False
@@ -115,7 +118,7 @@ class Walk:
         while waiting:
             path, key, value = waiting.popleft()
             count += 1
-            if count > MOST_OBJECTS:
+            if count > self._most:
                 self.was_cut = True
                 return
             if isinstance(value, PLAIN):
@@ -124,6 +127,29 @@ class Walk:
                 seen.add(id(value))
                 yield path, key, value
                 waiting.extend((path + inner, own or key, item) for inner, own, item in held(value))
+
+
+def compared(walk: Walk) -> Iterator[tuple[str, tuple[str, Any]]]:
+    """Give what is compared between two walks: plain values, and marks of everything else."""
+    for path, key, value in walk:
+        if isinstance(value, PLAIN):
+            yield path, (key, value)
+            continue
+        # Arrays among the variables of a running function are what it was just given.
+        given = isinstance(value, numpy.ndarray) and key.startswith("=")
+        yield path, (key, Mark(type(value), None if given else position(value)))
+
+
+def same(first: Any, later: Any) -> bool:
+    """Say whether something is as it was."""
+    if isinstance(later, Mark) and isinstance(later.position, Opaque):
+        return False
+    if first is later:
+        return True
+    try:
+        return type(first) is type(later) and bool(first == later or first != first)
+    except Exception:  # any: comparing is the user's code, too
+        return False
 
 
 def position(value: Any) -> Any:
@@ -168,14 +194,17 @@ def _of_the_rest(value: Any) -> Any:
         return None
     if isinstance(value, functools.partial | contextvars.ContextVar | BaseException):
         return None
-    is_looked_into = is_users(kind) or isinstance(value, _DICTS) or _is_open(value)  # type: ignore[arg-type]
+    is_looked_into = is_users(kind) or isinstance(value, _DICTS) or _is_open(value)
     return None if is_looked_into and not isinstance(value, Iterator) else Opaque()
 
 
 def is_settled(value: Any) -> bool:
     """Say whether an object stays as it is."""
-    package = type(value).__module__.partition(".")[0]
-    return isinstance(value, _SETTLED) or package in _INERT
+    kind = type(value)
+    if isinstance(value, _SETTLED) or kind.__module__.partition(".")[0] in _INERT:
+        return True
+    is_function = isinstance(value, FunctionType | MethodType | functools._lru_cache_wrapper)
+    return hasattr(kind, "__get__") and not is_function and not is_users(kind)
 
 
 def _is_open(value: Any) -> bool:
@@ -235,6 +264,8 @@ def _of_object(value: Any) -> Iterator[tuple[str, str | None, Any]]:
         given: list[tuple[Any, Any]] = [*enumerate(value.args), *value.keywords.items()]
         for name, item in given:
             yield f"({name})", None, item
+    elif isinstance(value, functools._lru_cache_wrapper):
+        yield ".__wrapped__", None, value.__wrapped__
     elif isinstance(value, contextvars.ContextVar):
         yield ".get()", None, value.get(None)
     elif isinstance(value, BaseException):
@@ -244,13 +275,13 @@ def _of_object(value: Any) -> Iterator[tuple[str, str | None, Any]]:
         frame = _frame_of(value)
         for name, item in list(frame.f_locals.items()) if frame is not None else ():
             yield f".{name}", f"@{name}", item
-    elif isinstance(value, torch.nn.Module) and not is_users(kind):  # type: ignore[arg-type]
+    elif isinstance(value, torch.nn.Module) and not is_users(kind):
         for group in (value._modules, value._parameters, value._buffers):
             for name, part in list(group.items()):
                 yield f".{name}", None, part
         for number, hook in enumerate(reached.hooks_of(value)):
             yield f".hooks[{number}]", None, hook
-    elif is_users(kind):  # type: ignore[arg-type]
+    elif is_users(kind):
         for name, item in _attributes(value).items():
             yield f".{name}", f".{name}", item
     else:  # the source has a name for the object, and none for what is in it
@@ -262,11 +293,11 @@ def _of_object(value: Any) -> Iterator[tuple[str, str | None, Any]]:
 
 
 def _of_class(value: type) -> Iterator[tuple[str, str | None, Any]]:
-    for name, item in vars(value).items() if is_users(value) else ():  # type: ignore[arg-type]
+    for name, item in vars(value).items() if is_users(value) else ():
         if not name.startswith("__"):
             yield f".{name}", f".{name}", item
     kind = type(value)
-    if kind is not type and is_users(kind):  # type: ignore[arg-type]
+    if kind is not type and is_users(kind):
         for name, item in vars(kind).items():
             if not name.startswith("__"):
                 yield f".{name}", f".{name}", item
@@ -306,7 +337,7 @@ def _defaults(function: FunctionType) -> list[tuple[str, Any]]:
 def _attributes(value: Any) -> dict[str, Any]:
     held: dict[str, Any] = {}
     for base in (type(type(value)), *reversed(type(value).__mro__)):
-        if is_users(base):  # type: ignore[arg-type]
+        if is_users(base):
             own = vars(base).items()
             held.update({k: v for k, v in own if not k.startswith("__") and not is_settled(v)})
         slots = vars(base).get("__slots__", ())
@@ -333,10 +364,18 @@ def _frame_of(value: Any) -> FrameType | None:
     return None
 
 
-@functools.lru_cache(maxsize=1024)
-def is_users(kind: Hashable) -> bool:
+_users: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+
+
+def is_users(kind: type) -> bool:
     """Say whether a class is written by the user."""
-    assert isinstance(kind, type)
+    known = _users.get(kind)
+    if known is None:
+        known = _users[kind] = _find_is_users(kind)
+    return known
+
+
+def _find_is_users(kind: type) -> bool:
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
     if kind in (types.SimpleNamespace, argparse.Namespace):

@@ -17,21 +17,22 @@ import torch
 from veracity._native import Operation
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """Return the words of a table."""
     return frozenset(text.split())
 
 
-_ESCAPES = _words(
+_ESCAPES = words(
     "item __bool__ __float__ __int__ __index__ __contains__ __complex__ tolist __array__ equal "
     "allclose is_nonzero _local_scalar_dense __format__ __array_wrap__ __repr__ __str__"
 )
-_MEMORY = _words(
+_MEMORY = words(
     "data_ptr untyped_storage storage _typed_storage __reduce_ex__ __reduce__ share_memory_ "
     "__cuda_array_interface__"
 )
-_SHAPES = _words("shape size numel nelement __len__ sym_size sym_numel stride nbytes")
+_SHAPES = words("shape size numel nelement __len__ sym_size sym_numel stride nbytes")
 _SHARES = frozenset(["__dlpack__", "to_dlpack"])
-_METADATA = _words(
+_METADATA = words(
     "dim ndim ndimension storage_offset is_contiguous is_floating_point is_complex "
     "is_signed is_conj is_neg is_inference is_pinned is_shared is_set_to is_same_size "
     "element_size itemsize get_device requires_grad_ retain_grad register_hook "
@@ -40,7 +41,7 @@ _METADATA = _words(
     "is_grad_enabled _has_compatible_shallow_copy_type __setstate__ is_distributed sym_stride "
     "sym_storage_offset prim.device"
 )
-_TENSOR_GETTERS = _words("T mT H mH real imag data")
+_TENSOR_GETTERS = words("T mT H mH real imag data")
 _NO_AUTOGRAD = (
     "what autograd computes is not recorded; torch.func (grad, jacrev, jacfwd) is, or write the "
     "derivative down"
@@ -58,32 +59,32 @@ _REFUSED_BY_MODULE = {
     "torch.autograd": _NO_AUTOGRAD,
     "torch._higher_order_ops": "branches and loops that depend on data are not recorded",
 }
-_IDENTITIES = _words(
+_IDENTITIES = words(
     "clone contiguous detach cpu cuda to float double half bfloat16 int long short char byte bool "
     "type type_as tensor as_tensor asarray alias positive view_as expand_as __deepcopy__ copy_ "
     "__setitem__ lift_fresh _to_copy data"
 )
-_MAY_ALIAS = _words(
+_MAY_ALIAS = words(
     "contiguous reshape reshape_as to float double half bfloat16 int long short char byte bool "
     "type type_as ravel flatten cpu cuda as_tensor asarray expand_as"
 )
 _OVERWRITES = frozenset(["copy_", "fill_", "zero_", "uniform_", "normal_"])
-_RAGGED = _words(
+_RAGGED = words(
     "nonzero masked_select unique unique_consecutive argwhere _unique2 unique_dim bincount "
     "repeat_interleave _return_output _unique_impl _unique_consecutive_impl"
 )
 # They change how a tensor lies on its memory, not the memory.
-_RESHAPING_IN_PLACE = _words(
+_RESHAPING_IN_PLACE = words(
     "t_ transpose_ squeeze_ unsqueeze_ swapaxes_ swapdims_ detach_ rename_ as_strided_"
 )
-_RANDOM = _words(
+_RANDOM = words(
     "bernoulli bernoulli_ multinomial normal normal_ rand_like randn_like randint_like poisson "
     "uniform_ random_ exponential_ geometric_ cauchy_ log_normal_ gumbel_softmax "
     "fractional_max_pool2d fractional_max_pool3d rand randn randint randperm binomial dropout_ "
     "native_dropout rrelu_"
 )
 # They raise on some values and not on others: singular matrices, indices out of range, checks.
-_MAY_RAISE = _words(
+_MAY_RAISE = words(
     "inv inverse linalg_inv solve linalg_solve cholesky linalg_cholesky cholesky_solve "
     "cholesky_inverse tensorsolve tensorinv linalg_tensorsolve linalg_tensorinv lu linalg_lu "
     "lu_factor linalg_lu_factor lu_solve linalg_lu_solve lstsq linalg_lstsq eig linalg_eig eigh "

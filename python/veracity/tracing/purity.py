@@ -12,42 +12,45 @@ from __future__ import annotations
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
+from veracity.tracing.operations import words
+
 #: Packages of Python's own, and of others, whose functions depend on nothing but their arguments.
-_PURE = frozenset(
-    {
-        *("builtins", "math", "cmath", "operator", "itertools", "functools", "collections", "copy"),
-        *("copyreg", "re", "sre_compile", "sre_parse", "string", "textwrap", "typing", "types"),
-        *("dataclasses", "enum", "struct", "json", "numbers", "fractions", "decimal", "statistics"),
-        *("bisect", "heapq", "abc", "contextlib", "inspect", "warnings", "weakref", "weakrefset"),
-        *("collections_abc", "keyword", "reprlib", "sre_constants", "posixpath", "ntpath", "hashlib"),
-        *("base64", "binascii", "zlib", "colorsys", "calendar", "array", "ast", "dis", "opcode"),
-        *("importlib", "zipimport", "linecache", "tokenize", "token", "codecs", "encodings"),
-        *("unicodedata", "difflib", "graphlib", "platform", "sysconfig", "locale", "configparser"),
-        *("argparse", "shlex", "pprint", "datetime", "zoneinfo", "sre", "signature", "md5"),
-        *("sha256", "blake2", "sha512", "sha1", "typing_extensions", "contextvars", "pickle", "io"),
-        *("torch", "numpy", "scipy", "einops", "sklearn", "veracity", "leapp", "logging"),
-        *("traceback", "tqdm", "rich", "yaml", "annotationlib", "string_templatelib"),
-    }
+_PURE = words(
+    """
+    abc annotationlib argparse array ast base64 binascii bisect blake2 builtins calendar cmath
+    codecs collections collections_abc colorsys configparser contextlib contextvars copy copyreg
+    dataclasses datetime decimal difflib dis einops encodings enum fractions functools graphlib
+    hashlib heapq importlib inspect io itertools json keyword leapp linecache locale logging math
+    md5 ntpath numbers numpy opcode operator pickle platform posixpath pprint re reprlib rich scipy
+    sha1 sha256 sha512 shlex sklearn sre sre_compile sre_constants sre_parse statistics string
+    struct sysconfig textwrap token tokenize torch tqdm traceback types typing typing_extensions
+    unicodedata veracity warnings weakref weakrefset yaml zipimport zlib zoneinfo
+    """
 )
 #: Functions of pure packages that are not.
 _IMPURE_NAMES = {
-    "builtins": {"open", "input", "id"},
-    "datetime": {"now", "utcnow", "today"},
-    "io": {"open", "read", "readline", "readlines", "readinto", "read1", "readall", "open_code"},
-    "torch": {
-        *("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"),
-        *("_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic"),
-        *("_len_torch_function_stack", "_len_torch_dispatch_stack", "_get_function_stack_at"),
-        *("_get_dispatch_stack_at", "_is_torch_function_enabled", "_is_torch_function_mode_enabled"),
-        *("get_rng_state", "initial_seed", "seed", "get_default_dtype", "is_inference_mode_enabled"),
-    },
-    "numpy": {"fromfile", "load", "loadtxt", "genfromtxt"},
-    "inspect": {"stack", "currentframe", "getouterframes", "trace"},
-    "functools": {"cache_info"},
-    "decimal": {"getcontext", "localcontext"},
+    package: words(names)
+    for package, names in {
+        "builtins": "open input id",
+        "datetime": "now utcnow today",
+        "decimal": "getcontext localcontext",
+        "functools": "cache_info",
+        "inspect": "stack currentframe getouterframes trace",
+        "io": "open read readline readlines readinto read1 readall open_code",
+        "numpy": "fromfile load loadtxt genfromtxt",
+        "torch": """
+            has_torch_function has_torch_function_unary has_torch_function_variadic
+            _has_torch_function _has_torch_function_unary _has_torch_function_variadic
+            _len_torch_function_stack _len_torch_dispatch_stack _get_function_stack_at
+            _get_dispatch_stack_at _is_torch_function_enabled _is_torch_function_mode_enabled
+            get_rng_state initial_seed seed get_default_dtype is_inference_mode_enabled
+            """,
+    }.items()
 }
 #: Parts of pure packages that are not.
-_IMPURE_PARTS = ("numpy.random", "torch.cuda", "torch.overrides", "torch.random", "importlib.resources")
+_IMPURE_PARTS = (
+    *("numpy.random", "torch.cuda", "torch.overrides", "torch.random", "importlib.resources"),
+)
 
 
 def may_differ(function: Any) -> bool:

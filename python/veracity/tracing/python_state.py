@@ -16,27 +16,33 @@ from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any
 
-import numpy
 import torch
 
 from veracity.errors import Diagnostic
-from veracity.tracing import carry, findings, flow, heap, older_threads, purity, reached, source
+from veracity.tracing import (
+    carry,
+    findings,
+    flow,
+    heap,
+    older_threads,
+    purity,
+    reached,
+    shared_memory,
+    source,
+)
 from veracity.tracing.flow import Decided, Taint, Task
 from veracity.tracing.heap import Walk
 from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
 from veracity.tracing.reached import Reached
 from veracity.tracing.reads import Region, region_of
-from veracity.tracing.resolving import Names, names_of
+from veracity.tracing.resolving import Names, names_of, ran_at
 from veracity.tracing.trail import keep_trail
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
 
 _USER = 0
-
-#: Path from the code to a value: the name that the source has for it, and the value.
-Values = dict[str, tuple[str, Any]]
 
 
 class PythonStates:
@@ -45,7 +51,8 @@ class PythonStates:
     def __init__(self, session: Session) -> None:
         """Work for `session`."""
         self._session = session
-        self._first: dict[str, Values] = {}
+        self._first: dict[str, heap.Values] = {}
+        self._roots: dict[str, list[heap.Root]] = {}
         self._code: dict[str, list[Reached]] = {}
         self._judged: set[tuple[str, str]] = set()
         #: Values that changed before a pass was watched, by node and key.
@@ -94,8 +101,9 @@ class PythonStates:
         roots = [*roots, *_globals(code), *self._session.witness.roots.get(node.name, ())]
         self._session.array_states.look(node, roots)
         self._session.queues.look(node, roots)
+        self._roots[node.name] = roots
         walk = Walk(roots)
-        found = dict(_values(walk))
+        found = dict(heap.compared(walk))
         if walk.was_cut:
             self._session.tell(findings.too_many_objects(node.name, node.location))
         first = self._first.get(node.name)
@@ -106,7 +114,7 @@ class PythonStates:
         for path, (key, value) in found.items():
             known = first.setdefault(path, (key, value))
             before = self._settled.get((node.name, path), known[1])
-            if not _same(before, value) and not self._settles(node, path, known[1], value):
+            if not heap.same(before, value) and not self._settles(node, path, known[1], value):
                 self._changed(node, code, path, key)
 
     def _with_what_ran(self, node: TracedNode) -> list[Reached]:
@@ -132,13 +140,30 @@ class PythonStates:
             if node.name in self._code and node.name in self._session.witness.roots:
                 self._look(node, [])
 
+    def forget(self) -> None:
+        """Let go of everything that was looked at: the session is over."""
+        self._first.clear()
+        self._roots.clear()
+        self._code.clear()
+        self._settled.clear()
+
+    def shared_memory(self, node: TracedNode) -> list[Diagnostic]:
+        """Return what is known of constants whose memory is written without torch."""
+        if node.name not in self._code or node.first_slice is None:
+            return []
+        roots = self._roots.get(node.name, [])
+        return shared_memory.written_elsewhere(
+            self._session, node, self._with_what_ran(node), roots
+        )
+
     def _settles(self, node: TracedNode, path: str, first: Any, value: Any) -> bool:
         """Say whether a value changed once, after the first pass, as something that is set up does.
 
         Two recorded passes had both values of it, and their programs are compared call by call.
         """
-        was_empty = isinstance(first, heap.Mark) and first.is_empty
-        is_set = type(first) is bool or first is None or was_empty
+        marked = isinstance(first, heap.Mark)
+        is_made = type(first) is not type(value) or (marked and first.kind is not value.kind)
+        is_set = type(first) is bool or is_made or (marked and first.grows)
         if is_set and node.completed == 1:
             self._settled[node.name, path] = value
         return is_set and node.completed == 1
@@ -231,28 +256,6 @@ def _globals(code: list[Reached]) -> Iterator[tuple[str, str, Any]]:
                 for alias in node.names:
                     if alias.name in sys.modules:
                         yield alias.name, f"@{alias.name}", sys.modules[alias.name]
-
-
-def _values(walk: Walk) -> Iterator[tuple[str, tuple[str, Any]]]:
-    """Give the plain values of a walk, and where its containers and iterators are."""
-    for path, key, value in walk:
-        if isinstance(value, heap.PLAIN):
-            yield path, (key, value)
-            continue
-        # Arrays among the variables of a running function are what it was just given.
-        given = isinstance(value, numpy.ndarray) and key.startswith("=")
-        yield path, (key, heap.Mark(type(value), None if given else heap.position(value)))
-
-
-def _same(first: Any, later: Any) -> bool:
-    if isinstance(later, heap.Mark) and isinstance(later.position, heap.Opaque):
-        return False
-    if first is later:
-        return True
-    try:
-        return type(first) is type(later) and bool(first == later or first != first)
-    except Exception:  # any: comparing is the user's code, too
-        return False
 
 
 def _may_differ(node: ast.AST, names: Names) -> bool:
@@ -365,7 +368,9 @@ def _callers(code: list[Reached], scope: ast.AST, taint: Taint) -> Iterator[Task
 
 
 def _runs(node: ast.AST, names: Names, scope: ast.AST) -> bool:
-    """Say whether a call of an object runs a function."""
+    """Say whether a call of an object runs a function, or was seen to."""
+    if isinstance(node, ast.expr) and any(one is scope for one, *_ in ran_at(node)):
+        return True
     if not isinstance(node, ast.Call):
         return False
     return any(found[0] is scope for found in reached._called(names.callable_of(node.func), names))

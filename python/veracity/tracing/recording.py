@@ -28,14 +28,16 @@ def recording_of(session: Session) -> Recording:
             session.reads.note(replaying.recorded(session, node, node.first_slice))
     session.python_states.look_at_last()
     session.python_states.tell_read()
-    for skipped in session.skips.findings():
-        session.tell(skipped)
+    for node in session.nodes.values():
+        for told in session.python_states.shared_memory(node):
+            session.tell(told)
     graph = session.recorder.graph()
     names = list(session.nodes)
     order = [names[number] for number in graph["order"]]
     found = list(session.diagnostics)
     loops = _own_loops(list(session.nodes.values()), graph, found)
     edges = _edges(session, graph, loops, found)
+    found += session.skips.findings({edge.target[0] for edge in edges})
     nodes = [_node(session, session.nodes[name], loops) for name in order]
     found += _escape_findings(session)
     for recorded, node in zip(nodes, map(session.nodes.__getitem__, order), strict=True):
@@ -44,6 +46,8 @@ def recording_of(session: Session) -> Recording:
         if node.draws and not node.compared:
             found.append(findings.plain_draws(node.name, node.location))
         found += _missing_passes(session, node)
+    for watcher in (session.python_states, session.witness, session.skips):
+        watcher.forget()
     return Recording(
         name=session.options.name,
         folder=session.options.folder,

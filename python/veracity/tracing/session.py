@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,6 +40,18 @@ MOST_RESTS = 2
 MIN_COMPARED = 3
 
 
+def _weakly(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method without its object: the recorder must not keep its session alive."""
+    held = weakref.WeakMethod(method)
+
+    def call(*args: Any) -> Any:
+        found = held()
+        assert found is not None, "the recorder is used only while its session is there"
+        return found(*args)
+
+    return call
+
+
 class Session:
     """Everything between one `start` and its `stop`."""
 
@@ -50,8 +63,8 @@ class Session:
             owner_of_file=operations.owner_of_file,
             keep_trail=trail.keep_trail,
             snapshot=self._snapshot,
-            array_from_tensor=self._hand_out_array,
-            without_arrays=self._without_arrays,
+            array_from_tensor=_weakly(self._hand_out_array),
+            without_arrays=_weakly(self._without_arrays),
             without_scalars=self._without_scalars,
             array_class=arrays.TracedArray,
             scalar_class=arrays.TracedScalar,

@@ -3,20 +3,23 @@
 A bundle runs every node on every tick. The code around nodes may do otherwise: `if score > 1.5:
 return` between two nodes skips the second one on some ticks, also when it never did while it was
 recorded. So values of nodes that reach Python are followed through the code around nodes as well,
-to the calls that begin a node. A value that decides about all nodes alike (`while not done`) only
-says when there is a tick.
+to the calls that begin a node, and to what these are given: `h = last if last.max() < 6 else zeros`
+chooses between tensors where a bundle has one edge. Python values that change from tick to tick are
+followed likewise. A value that decides about all nodes alike (`while not done`) only says when
+there is a tick.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from veracity.errors import Diagnostic
-from veracity.tracing import findings, flow, source
+from veracity.tracing import findings, flow, heap, source
 from veracity.tracing.flow import Around, Outcome, Taint, Task
+from veracity.tracing.heap import Walk
 from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
 from veracity.tracing.resolving import names_of
@@ -29,7 +32,13 @@ if TYPE_CHECKING:
 _USER = 0
 #: Passes of a node whose beginning is looked at: the code around it is the same later.
 MOST_PASSES = 3
+#: Functions around a node whose variables are looked at, and objects of each.
+MOST_FRAMES, MOST_OBJECTS = 4, 2000
+#: What a value does that chooses between others.
+_CHOOSING = frozenset({"branch", "index", "exception", "filter"})
 Trail = tuple[Step, ...]
+#: For each function around nodes a step in it, and the calls in it that lead to a node.
+Calls = dict[Scope, tuple[Step, Around]]
 
 
 class Skips:
@@ -39,7 +48,11 @@ class Skips:
         """Work for `session`."""
         self._session = session
         self._begins: dict[str, list[Trail]] = {}
-        self._left: dict[tuple[int, int], Trail] = {}
+        #: Where values left, and the nodes that had run in that tick.
+        self._left: dict[tuple[int, int], tuple[Trail, frozenset[str]]] = {}
+        #: Variables of functions around nodes, by function and node, and those that changed.
+        self._first: dict[tuple[CodeType, str], heap.Values] = {}
+        self._changed: dict[CodeType, set[str]] = {}
 
     def node_begins(self, node: TracedNode) -> None:
         """Remember who begins a node."""
@@ -49,6 +62,24 @@ class Skips:
             trail = keep_trail(frame)
             if all(_place(one) != _place(trail) for one in known):
                 known.append(trail)
+            self._look_around(node, frame)
+
+    def _look_around(self, node: TracedNode, innermost: FrameType) -> None:
+        """Notice variables around a node that change from tick to tick."""
+        frame: FrameType | None = innermost
+        for _ in range(MOST_FRAMES):
+            if frame is None or owner_of_file(frame.f_code.co_filename) != _USER:
+                return
+            roots = [(name, f"={name}", value) for name, value in list(frame.f_locals.items())]
+            found = dict(heap.compared(Walk(roots, MOST_OBJECTS)))
+            first = self._first.setdefault((frame.f_code, node.name), found)
+            changed = self._changed.setdefault(frame.f_code, set())
+            changed.update(
+                key
+                for path, (key, value) in found.items()
+                if path in first and not heap.same(first[path][1], value)
+            )
+            frame = frame.f_back
 
     def left_between(self, tensor: Any) -> None:
         """Remember a place between nodes at which Python gets a value, if a node computed it."""
@@ -58,23 +89,61 @@ class Skips:
             return
         key = (id(frame.f_code), frame.f_lasti)
         if key not in self._left and recorder.is_derived(tensor):
-            self._left[key] = keep_trail(frame)
+            self._left[key] = (keep_trail(frame), self._done())
 
     def left_inside(self, trail: Trail | None) -> None:
         """Remember a place inside of a node at which Python gets a value."""
         if trail:
-            self._left.setdefault((id(trail[0].code), trail[0].instruction), trail)
+            key = (id(trail[0].code), trail[0].instruction)
+            self._left.setdefault(key, (trail, frozenset(self._session.nodes)))
 
-    def findings(self) -> list[Diagnostic]:
-        """Return what is decided about single nodes."""
-        if len(self._begins) < 2:
-            return []
-        calls = _calls(self._begins)
-        found: dict[str, Diagnostic] = {}
-        for trail in self._left.values():
-            for node, location in _skipped(trail, calls, frozenset(self._begins)):
-                found.setdefault(node, findings.skipped(node, location))
+    def _done(self) -> frozenset[str]:
+        """Return the nodes that have run in this tick."""
+        nodes = self._session.nodes
+        ticks = next(iter(nodes.values())).completed
+        return frozenset(name for name, node in nodes.items() if node.completed >= ticks)
+
+    def findings(self, wired: set[str]) -> list[Diagnostic]:
+        """Return what is decided about single nodes; `wired` get values from nodes."""
+        calls, nodes = _calls(self._begins), frozenset(self._begins)
+        outcomes = [
+            (file, outcome, done)
+            for trail, done in self._left.values()
+            for file, outcome in _safely(trail, calls, nodes)
+        ]
+        outcomes += [(file, outcome, nodes) for file, outcome in self._of_changed(calls)]
+        found: dict[tuple[str, str], Diagnostic] = {}
+        for file, outcome, done in outcomes:
+            for taint, skipped in outcome.decided_calls.items():
+                for node in sorted(skipped) if skipped != nodes else ():
+                    told = findings.skipped(node, f"{file}:{taint.line}")
+                    found.setdefault(("skipped", node), told)
+            for taint, given in outcome.decided_inputs.items():
+                place = f"{file}:{taint.line}"
+                if taint.what in _CHOOSING:
+                    for node in sorted(given & wired):
+                        found.setdefault(("chosen", node), findings.chosen_input(node, place))
+                for node in sorted(given - done):
+                    found.setdefault(("glue", node), findings.glue_of_python(node, place))
         return list(found.values())
+
+    def forget(self) -> None:
+        """Let go of everything that was looked at: the session is over."""
+        self._first.clear()
+
+    def _of_changed(self, calls: Calls) -> list[tuple[str, Outcome]]:
+        """Follow variables that change from tick to tick."""
+        outcomes = []
+        for scope, (step, within) in calls.items():
+            keys = self._changed.get(step.code, set())
+            tainted = {key.lstrip("=@"): Taint("value", step.line) for key in keys}
+            if tainted:
+                task = Task(scope, names_of(step), tainted=tainted, around=within)
+                try:
+                    outcomes.append((step.code.co_filename, flow.walk(task)))
+                except RecursionError:
+                    continue
+        return outcomes
 
 
 def user_frame() -> FrameType | None:
@@ -87,10 +156,6 @@ def user_frame() -> FrameType | None:
 
 def _place(trail: Trail) -> tuple[tuple[int, int], ...]:
     return tuple((id(step.code), step.instruction) for step in trail)
-
-
-#: For each function around nodes a step in it, and the calls in it that lead to a node.
-Calls = dict[Scope, tuple[Step, Around]]
 
 
 def _calls(begins: dict[str, list[Trail]]) -> Calls:
@@ -111,15 +176,11 @@ def _calls(begins: dict[str, list[Trail]]) -> Calls:
     return found
 
 
-def _skipped(trail: Trail, calls: Calls, nodes: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Give the nodes that a value decides about, and where."""
+def _safely(trail: Trail, calls: Calls, nodes: frozenset[str]) -> list[tuple[str, Outcome]]:
     try:
-        for file, outcome in _outcomes(trail, calls, nodes):
-            for taint, skipped in outcome.decided_calls.items():
-                for node in sorted(skipped) if skipped != nodes else ():
-                    yield node, f"{file}:{taint.line}"
+        return list(_outcomes(trail, calls, nodes))
     except RecursionError:
-        return
+        return []
 
 
 def _outcomes(trail: Trail, calls: Calls, nodes: frozenset[str]) -> Iterator[tuple[str, Outcome]]:

@@ -91,6 +91,13 @@ class Witness:
         self._session.python_states.judge_waiting(node)
         self._judge(node)
 
+    def forget(self) -> None:
+        """Let go of everything that was seen: the session is over."""
+        self._functions, self._calls, self._ran, self._roots = {}, {}, {}, {}
+        self.code.clear()
+        self.roots.clear()
+        resolving.forget_what_ran()
+
     def _heard(self, frame: FrameType, event: str, argument: Any) -> None:
         """Hear a call. Nothing may be raised here: it would be raised in the user's code."""
         if event == "return" or event[-6:] == "return" or event == "c_exception":
@@ -170,5 +177,5 @@ def _tell_ran(code: CodeType, instruction: int, function: Reached | None) -> Non
     """Let those who walk the source know what ran at a call."""
     place = source.place_of(code, instruction, code.co_firstlineno)
     called = place.nodes[0] if place is not None and len(place.nodes) == 1 else None
-    if isinstance(called, ast.Call) and function is not None:
-        resolving.saw_run(called.func, function)
+    if called is not None and function is not None:  # `board["x"]` runs a function as well
+        resolving.saw_run(called.func if isinstance(called, ast.Call) else called, function)

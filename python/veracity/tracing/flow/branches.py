@@ -85,9 +85,8 @@ class Branches(Expressions):
             return
         root = self.root(iterated)
         names = [one.id for one in ast.walk(target) if isinstance(one, ast.Name)]
-        for name in names if root is not None else ():
-            if root != name:
-                self.aliases[name] = root
+        if root is not None:
+            self.aliases.update({name: root for name in names if name != root})
 
     def after_loop(self, statement: ast.While | ast.For | ast.AsyncFor, cut: Taint | None) -> None:
         """Walk what runs unless the loop was left early."""

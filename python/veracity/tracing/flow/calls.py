@@ -42,6 +42,7 @@ class Calls(Assignments):
         name = last_name(node.func)
         given = [(one, self.value(one)) for one in [*node.args, *(k.value for k in node.keywords)]]
         taint = first([found for _, found in given])
+        self.choose_inputs(node, taint)
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         of_owner = self.value(owner) if owner is not None else self.value(node.func)
         if of_owner is None and self.is_called_object(node.func):
@@ -77,16 +78,22 @@ class Calls(Assignments):
         return self.names.is_module(called) or not hasattr(torch.Tensor, called.attr)
 
     def mark(self, node: ast.Call, name: str, taint: Taint | None) -> Taint | None:
+        if self.is_around:
+            return None
         taint = taint or self.control
         if taint is not None:
             self.decide(taint, node, "" if name in observers.MARKS_OUT else name)
-        if self.is_around:
-            return None
         if name in observers.MARKS_OUT:
             self.closed = True
         elif name in observers.MARKS_IN:
             self.closed = False
         return None
+
+    def choose_inputs(self, node: ast.AST, taint: Taint | None) -> None:
+        """Of a walk around nodes: the value chooses what a node is given."""
+        around = self.task.around
+        if around is not None and taint is not None and node in around.calls:
+            self.outcome.decided_inputs.setdefault(taint, set()).update(around.calls[node])
 
     def takes_in(self, node: ast.Call) -> bool:
         """Say whether the call in which a value left only observes it; its file may be read."""
@@ -240,9 +247,7 @@ class Calls(Assignments):
             return NO_OBJECT
         return self.enter(node, found, given, is_local=isinstance(called, Local))
 
-    def follow_what_ran(
-        self, node: ast.Call, given: list[tuple[ast.expr, Taint | None]]
-    ) -> Any:
+    def follow_what_ran(self, node: ast.Call, given: list[tuple[ast.expr, Taint | None]]) -> Any:
         """Walk the functions that were seen to run where nobody knows what is called."""
         results = [self.enter(node, one, given) for one in resolving.ran_at(node.func)]
         if not results or any(one is NO_OBJECT for one in results):

@@ -48,6 +48,7 @@ class Outcome:
         logged: The taint of what was given to `logging`.
         decided_calls: Of a walk around nodes: the nodes that run because of the value, by what
             decides it.
+        decided_inputs: Of a walk around nodes: the marks of inputs that the value chooses for.
     """
 
     returned: Taint | None = None
@@ -58,6 +59,7 @@ class Outcome:
     met: bool = False
     logged: Taint | None = None
     decided_calls: dict[Taint, set[str]] = field(default_factory=dict)
+    decided_inputs: dict[Taint, set[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
