@@ -26,6 +26,8 @@ class Closing:
         #: What values that left for Python decide, by node, way and place.
         self.decided: dict[tuple[str, str, str], decisions.Decision] = {}
         self._known: dict[tuple[int, str], decisions.Decision | None] = {}
+        #: What left on the passes before one was watched, by node.
+        self._early: dict[str, list[tuple[tuple[str, str, int], Any]]] = {}
 
     def close(
         self,
@@ -102,8 +104,24 @@ class Closing:
         self, node: TracedNode, closed: dict[str, Any]
     ) -> list[tuple[str, str, int]]:
         """Return values that left for Python, without those that it only printed or checked."""
+        pairs = list(zip(closed["escapes"], closed["trails"], strict=True))
+        if not node.finished:
+            self._early[node.name] = pairs
+        return self._deciding(node, pairs)
+
+    def judge_again(self, node: TracedNode) -> None:
+        """Judge what left on the first pass by what is known since one was watched."""
+        pairs = self._early.pop(node.name, [])
+        if pairs:
+            self._known.clear()
+            self.decided = {key: one for key, one in self.decided.items() if key[0] != node.name}
+            self._session.escapes[node.name] = self._deciding(node, pairs)
+
+    def _deciding(
+        self, node: TracedNode, pairs: list[tuple[tuple[str, str, int], Any]]
+    ) -> list[tuple[str, str, int]]:
         kept = []
-        for escape, trail in zip(closed["escapes"], closed["trails"], strict=True):
+        for escape, trail in pairs:
             what, place, _ = escape
             decision = self._judged(trail, what)
             if what not in decisions.MEMORY and what != decisions.RAISES:

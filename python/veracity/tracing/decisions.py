@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from veracity.tracing import flow, observers, source
+from veracity.tracing import flow, observers, resolving, source
 from veracity.tracing.flow import Decided, Outcome, Taint, Task
 from veracity.tracing.reads import Region, region_of
 from veracity.tracing.resolving import Names, names_in, names_of
@@ -216,10 +216,10 @@ class _Search:
         for key, taint in outcome.kept.items():
             self._kept.setdefault(key, taint)
         if outcome.logged is not None:
-            self._into_handlers(outcome.logged)
+            self._into_handlers(outcome.logged, outcome.logs_because)
         return outcome
 
-    def _into_handlers(self, taint: Taint) -> None:
+    def _into_handlers(self, taint: Taint, control: Taint | None) -> None:
         """Follow what is logged into handlers of the user's own: they may keep it."""
         if self._has_logged:
             return
@@ -232,7 +232,8 @@ class _Search:
                 record = arguments.args[-1:] if isinstance(arguments, ast.arguments) else []
                 self._files.setdefault(source.file_of(scope), names)
                 with contextlib.suppress(Decided):  # whoever it sends records to only observes
-                    self._walk(Task(scope, names, tainted={one.arg: taint for one in record}))
+                    tainted = {one.arg: taint for one in record}
+                    self._walk(Task(scope, names, tainted=tainted, control=control))
 
     # What was kept
 
@@ -264,10 +265,12 @@ class _Search:
             if scope in self._numbers:
                 self._climb(self._numbers[scope] + 1, taint, None)
             name = getattr(scope, "name", "")
+            called = scope in self._numbers
             for caller in source.scopes(tree):
                 calls = _uses(caller, name)
                 if caller in self._outside or not calls:
                     continue
+                called = True
                 task = Task(caller, names_in(caller, names), sources=dict.fromkeys(calls, taint))
                 # A call that stands where no node is open is none of a node's.
                 task.opens = False
@@ -275,6 +278,8 @@ class _Search:
                 if outcome.returned is not None and caller not in seen:
                     seen.add(caller)
                     waiting.append((caller, outcome.returned))
+            if not called and resolving.has_run(scope):
+                raise Decided(taint, taint.line)  # to whoever called it: that is not known
 
 
 def _reads(scope: Scope, keys: list[str]) -> bool:

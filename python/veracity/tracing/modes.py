@@ -6,6 +6,7 @@ before the session would take ours off when it ends, and leave its own.
 
 from __future__ import annotations
 
+import _thread
 import collections
 import concurrent.futures.thread
 import contextlib
@@ -252,6 +253,7 @@ class RecordedThreads:
         # Below `run`, which subclasses override.
         self._patch(threading.Thread, "_bootstrap_inner")
         self._patch(concurrent.futures.thread._WorkItem, "run")
+        self._patch_bare_threads()
         if len(threading.enumerate()) > 1:
             self._watch_queues()
 
@@ -261,6 +263,25 @@ class RecordedThreads:
             if getattr(owner, name) is patched:
                 setattr(owner, name, original)
         self._patched.clear()
+
+    def _patch_bare_threads(self) -> None:
+        """Record threads that are begun without `threading`."""
+        original = _thread.start_new_thread
+        modes = self._modes
+
+        @functools.wraps(original)
+        def start(function: Callable[..., Any], *args: Any) -> Any:
+            def recorded(*given: Any, **named: Any) -> None:
+                modes.install()
+                try:
+                    function(*given, **named)
+                finally:
+                    modes.remove()
+
+            return original(recorded if modes.installed else function, *args)
+
+        _thread.start_new_thread = start
+        self._patched.append((_thread, "start_new_thread", original, start))  # type: ignore[arg-type]
 
     def _watch_queues(self) -> None:
         """Notice tensors that are put into a queue: an older thread may take them, unseen."""

@@ -265,6 +265,8 @@ def _may_differ(node: ast.AST, names: Names) -> bool:
     if not isinstance(node, ast.Call):
         return False
     called = names.callable_of(node.func)
+    if getattr(node.func, "attr", "") == "catch_warnings":
+        return any(one.arg == "record" for one in node.keywords)
     if called is None:  # methods of `datetime`, mostly
         return getattr(node.func, "attr", "") in ("now", "utcnow", "today")
     function = getattr(called, "function", called)

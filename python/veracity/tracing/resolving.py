@@ -183,14 +183,20 @@ class Names:
         name = getattr(made, "attr", getattr(made, "id", ""))
         if name in ("suppress", "raises", "assertRaises", "ExitStack"):
             return True
-        called = self.callable_of(made)
-        found = self.source_of(called)
+        found = self.source_of(self.callable_of(made))
         if found is not None:
             return _yields_guarded(found[0])
+        leaving = self.leaving(context)
+        return leaving is not None and _returns_truth(leaving[0])
+
+    def leaving(self, context: ast.expr) -> tuple[Scope, Names] | None:
+        """Return the `__exit__` of a context manager that the user wrote."""
+        made = context.func if isinstance(context, ast.Call) else context
+        called = self.callable_of(made)
         kind = called if isinstance(called, type) else self.kind(context)
         leave = NO_OBJECT if kind is None else _in_class(kind, "__exit__")
         found = self.source_of(leave) if isinstance(leave, FunctionType) else None
-        return found is not None and _returns_truth(found[0])
+        return None if found is None else (found[0], found[1])
 
     def fills(self, owner: ast.expr, name: str) -> bool:
         """Say whether a method puts its argument into the object that it belongs to."""
@@ -252,9 +258,24 @@ def _returns_truth(scope: Scope) -> bool:
     )
 
 
+#: The functions that ran while a node was open, and that marked or called for it from outside.
+_have_run: set[Scope] = set()
+
+
 def forget_what_ran() -> None:
     """Forget what was seen to run: a session begins."""
     _seen_to_run.clear()
+    _have_run.clear()
+
+
+def saw(scope: Scope) -> None:
+    """Remember a function that ran inside of a node."""
+    _have_run.add(scope)
+
+
+def has_run(scope: Scope) -> bool:
+    """Say whether a function was seen to run inside of a node."""
+    return scope in _have_run
 
 
 def saw_run(called: ast.expr, function: tuple[Scope, Names]) -> None:

@@ -81,6 +81,8 @@ class Witness:
         known = {code: _reached(step) for code, step in self._functions.items()}
         found = {one[0]: one for one in known.values() if one is not None}
         self.code[node.name] = list(found.values())
+        for scope in found:
+            resolving.saw(scope)
         for (code, instruction), functions in self._ran.items():
             for function in functions:
                 _tell_ran(code, instruction, known.get(function))
@@ -89,6 +91,7 @@ class Witness:
             for (code, name), value in self._roots.items()
         ]
         self._session.python_states.judge_waiting(node)
+        self._session.closing.judge_again(node)
         self._judge(node)
 
     def forget(self) -> None:

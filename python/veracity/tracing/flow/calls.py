@@ -133,6 +133,7 @@ class Calls(Assignments):
     def give_to_log(self, called: Any, taint: Taint | None) -> None:
         if taint is not None and observers.is_logging(called) and not self.closed:
             self.outcome.logged = self.outcome.logged or taint
+            self.outcome.logs_because = self.outcome.logs_because or self.control
 
     def observer_raises(self, name: str, node: ast.Call) -> None:
         """A call that only looks may raise: a check, or a warning that is an error."""
@@ -297,6 +298,7 @@ class Calls(Assignments):
         for key, taint in outcome.kept.items():
             self.keep(key, taint)
         self.outcome.logged = self.outcome.logged or outcome.logged
+        self.outcome.logs_because = self.outcome.logs_because or outcome.logs_because
         for name, taint in outcome.parameters.items():
             if name in arguments:
                 self.change(arguments[name], taint)

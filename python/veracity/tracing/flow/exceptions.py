@@ -10,7 +10,15 @@ from dataclasses import replace
 
 from veracity.tracing import observers
 from veracity.tracing.flow.branches import Branches
-from veracity.tracing.flow.task import PYTHON, TORCH, WARNING, Taint, last_name
+from veracity.tracing.flow.task import (
+    PYTHON,
+    TORCH,
+    WARNING,
+    Taint,
+    Task,
+    last_name,
+    parameters_of,
+)
 
 #: Contexts of torch that only look.
 _WATCHING = frozenset({"record_function", "profile", "emit_nvtx", "range", "stream", "schedule"})
@@ -42,10 +50,15 @@ class Exceptions(Branches):
             name = last_name(getattr(item.context_expr, "func", item.context_expr))
             if name in ("redirect_stdout", "redirect_stderr") and self.outcome.raised is None:
                 self.captured = item.context_expr
+        before = set(self.outcome.raised_by)
         if catches:
-            self.guarded(statement.body, [], [])
+            self.guarded(statement.body, [], [], statement.items)
         else:
             self.block(statement.body)
+        warned = WARNING in self.outcome.raised_by - before
+        for item in statement.items if warned else ():
+            if last_name(getattr(item.context_expr, "func", item.context_expr)) == "catch_warnings":
+                self.fill(item)
         self.captured, self.control = None, outside or self.return_cut
 
     do_asyncwith = do_with
@@ -61,7 +74,7 @@ class Exceptions(Branches):
 
     def do_try(self, statement: ast.Try) -> None:
         handlers = [one for one in statement.handlers if _goes_on(one)]
-        if handlers:
+        if handlers or _swallows(statement.finalbody):
             self.guarded(statement.body, handlers, statement.orelse)
         else:
             self.block(statement.body)
@@ -77,6 +90,7 @@ class Exceptions(Branches):
         body: list[ast.stmt],
         handlers: list[ast.ExceptHandler],
         orelse: list[ast.stmt],
+        contexts: list[ast.withitem] | None = None,
     ) -> None:
         """Walk a block whose exceptions are caught: one because of the value is a decision."""
         raised_before, self.outcome.raised = self.outcome.raised, None
@@ -98,13 +112,42 @@ class Exceptions(Branches):
             self.skips_calls(body, raised)
         for name in [*_assigned(body), *(one.name for one in handlers if one.name)]:
             self.assign_name(name, raised)
+        for item in contexts or ():
+            self.leave(item, raised)
         self.branches([orelse, *(one.body for one in handlers)], raised)
+
+    def leave(self, item: ast.withitem, raised: Taint) -> None:
+        """Walk what a context does with an exception that it catches."""
+        found = self.names.leaving(item.context_expr)
+        if found is None:
+            return
+        scope, names = found
+        given = parameters_of(scope.args)[1:] if isinstance(scope, ast.FunctionDef) else []
+        task = Task(scope, names, tainted={one.arg: raised for one in given})
+        outcome = type(self)(
+            replace(task, depth=self.task.depth + 1, around=self.task.around)
+        ).run()
+        for key, taint in outcome.kept.items():
+            self.keep(key, taint)
+        if outcome.kept and item.optional_vars is not None:
+            self.assign(item.optional_vars, raised)
+
+    def fill(self, item: ast.withitem) -> None:
+        """Warnings are kept in a list, as many as there were."""
+        if item.optional_vars is not None:
+            self.assign(item.optional_vars, self.outcome.raised)
 
     def skips_calls(self, body: list[ast.stmt], raised: Taint) -> None:
         """An exception that is caught skips the calls behind it."""
         for node in (node for statement in body for node in ast.walk(statement)):
             if getattr(node, "lineno", 0) > raised.line:
                 self.reach_call(node, raised)
+
+
+def _swallows(block: list[ast.stmt]) -> bool:
+    """Say whether a `finally` ends an exception by leaving."""
+    inside = [node for statement in block for node in ast.walk(statement)]
+    return any(isinstance(node, ast.Return | ast.Break | ast.Continue) for node in inside)
 
 
 def _goes_on(handler: ast.ExceptHandler) -> bool:

@@ -85,7 +85,8 @@ class Expressions(Calls):
         return first([self.value(node.body), self.value(node.orelse)])
 
     def of_boolop(self, node: ast.BoolOp) -> Taint | None:
-        outside, found = self.control, None
+        outside = self.control
+        found = self.task.sources.get(node)  # of `x > 1 and act()` Python asks the whole
         for one in node.values:
             here = self.value(one)
             found = found or here

@@ -46,6 +46,7 @@ class Outcome:
         kept: Attributes, by `.name`, and variables of outer scopes, by `@name`, that hold it.
         met: Whether the walk came to an expression that gives the value.
         logged: The taint of what was given to `logging`.
+        logs_because: Why `logging` was called, where the value decided that.
         decided_calls: Of a walk around nodes: the nodes that run because of the value, by what
             decides it.
         decided_inputs: Of a walk around nodes: the marks of inputs that the value chooses for.
@@ -58,6 +59,7 @@ class Outcome:
     kept: dict[str, Taint] = field(default_factory=dict)
     met: bool = False
     logged: Taint | None = None
+    logs_because: Taint | None = None
     decided_calls: dict[Taint, set[str]] = field(default_factory=dict)
     decided_inputs: dict[Taint, set[str]] = field(default_factory=dict)
 
