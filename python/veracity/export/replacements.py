@@ -248,6 +248,20 @@ def fraction(input: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.T
     return torch.sub(input, input.trunc(), out=out)
 
 
+def chosen(
+    condition: torch.Tensor, *parts: Any, out: torch.Tensor | None = None, **named: Any
+) -> Any:
+    """Choose with `torch.where`; between flags by logic, which every exporter and engine has."""
+    given = [*parts, *(named[name] for name in ("input", "self", "other") if name in named)]
+    of_flags = len(given) == 2 and torch.result_type(*given) == torch.bool
+    if not of_flags or out is not None:
+        return torch.where(condition, *given, **({} if out is None else {"out": out}))
+    yes, no = (
+        torch.tensor(one, device=condition.device) if type(one) is bool else one for one in given
+    )
+    return condition.logical_and(yes).logical_or(condition.logical_not().logical_and(no))
+
+
 def addmm(
     input: torch.Tensor,
     mat1: torch.Tensor,

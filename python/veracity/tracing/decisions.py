@@ -245,7 +245,11 @@ class _Search:
             for file, names in list(self._files.items()):
                 tree = source.tree_of(file)
                 for scope in source.scopes(tree) if tree is not None else ():
-                    if scope not in self._outside and _reads(scope, fresh):
+                    if (
+                        scope not in self._outside
+                        and _reads(scope, fresh)
+                        and resolving.may_run(scope)
+                    ):
                         self._from_kept(tree, scope, names, fresh)
 
     def _from_kept(

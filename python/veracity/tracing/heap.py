@@ -104,9 +104,14 @@ class Walk:
         was_cut: Whether there was more than a walk looks at.
     """
 
-    def __init__(self, roots: list[Root], most: int = MOST_OBJECTS) -> None:
-        """Walk from `roots`, the nearest objects first."""
-        self._most = most
+    def __init__(
+        self, roots: list[Root], *, names: frozenset[str] | None = None, most: int = MOST_OBJECTS
+    ) -> None:
+        """Walk from `roots`, the nearest objects first.
+
+        Attributes that have none of `names` are left out: no code asks for them.
+        """
+        self._names, self._most = names, most
         self._waiting = collections.deque(roots)
         self._seen: set[int] = set()
         self.was_cut = False
@@ -126,7 +131,11 @@ class Walk:
             elif id(value) not in seen:
                 seen.add(id(value))
                 yield path, key, value
-                waiting.extend((path + inner, own or key, item) for inner, own, item in held(value))
+                waiting.extend(
+                    (path + inner, own or key, item)
+                    for inner, own, item in held(value)
+                    if own is None or self._names is None or own.lstrip("@.=") in self._names
+                )
 
 
 def compared(walk: Walk) -> Iterator[tuple[str, tuple[str, Any]]]:
@@ -231,7 +240,7 @@ def held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
     elif is_settled(value):
         return
     elif isinstance(value, MethodType):
-        yield "", None, value.__self__
+        yield ".__self__", None, value.__self__
         yield ".__func__", None, value.__func__
     elif isinstance(value, FunctionType):
         yield from _of_function(value)

@@ -10,6 +10,7 @@ only printed decide nothing.
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -99,10 +100,12 @@ class PythonStates:
         code = self._with_what_ran(node)
         self._tell_threads(node, code)
         roots = [*roots, *_globals(code), *self._session.witness.roots.get(node.name, ())]
-        self._session.array_states.look(node, roots)
-        self._session.queues.look(node, roots)
+        names = _names_read(code)
+        roots = [one for one in roots if _is_read(one[0], names)]
+        self._session.array_states.look(node, roots, names)
+        self._session.queues.look(node, roots, names)
         self._roots[node.name] = roots
-        walk = Walk(roots)
+        walk = Walk(roots, names=names)
         found = dict(heap.compared(walk))
         if walk.was_cut:
             self._session.tell(findings.too_many_objects(node.name, node.location))
@@ -151,10 +154,9 @@ class PythonStates:
         """Return what is known of constants whose memory is written without torch."""
         if node.name not in self._code or node.first_slice is None:
             return []
-        roots = self._roots.get(node.name, [])
-        return shared_memory.written_elsewhere(
-            self._session, node, self._with_what_ran(node), roots
-        )
+        code = self._with_what_ran(node)
+        walk = Walk(self._roots.get(node.name, []), names=_names_read(code))
+        return shared_memory.written_elsewhere(self._session, node, code, walk)
 
     def _settles(self, node: TracedNode, path: str, first: Any, value: Any) -> bool:
         """Say whether a value changed once, after the first pass, as something that is set up does.
@@ -275,6 +277,32 @@ def _may_differ(node: ast.AST, names: Names) -> bool:
         return not is_users and purity.may_differ(function)
     compiled = isinstance(function, BuiltinFunctionType | MethodDescriptorType)
     return compiled and purity.may_differ(function)
+
+
+#: What finds attributes by names that are no part of the source.
+_BY_ANY_NAME = frozenset({"getattr", "setattr", "vars", "attrgetter", "__dict__"})
+
+
+def _is_read(name: str, names: frozenset[str] | None) -> bool:
+    """Say whether code reads a variable; what has no name of its own is looked at."""
+    return names is None or name in names or not name.isidentifier()
+
+
+def _names_read(code: list[Reached]) -> frozenset[str] | None:
+    """Return every name and attribute that code mentions; none where it may ask for any."""
+    names: set[str] = set()
+    for scope, _ in code:
+        names |= _names_in(scope)
+    return None if names & _BY_ANY_NAME else frozenset(names)
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_in(scope: source.Scope) -> frozenset[str]:
+    inside = list(source.own_nodes(scope))
+    names = {one.id for one in inside if isinstance(one, ast.Name)}
+    names |= {one.attr for one in inside if isinstance(one, ast.Attribute)}
+    names |= {one.arg for one in ast.walk(scope) if isinstance(one, ast.arg)}
+    return frozenset(names)
 
 
 def _arming(scope: source.Scope) -> Iterator[int]:

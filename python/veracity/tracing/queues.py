@@ -36,9 +36,9 @@ class Queues:
         #: Their entries as the latest pass began, by node.
         self._entries: dict[str, list[list[torch.Tensor]]] = {}
 
-    def look(self, node: TracedNode, roots: list[Root]) -> None:
+    def look(self, node: TracedNode, roots: list[Root], names: frozenset[str] | None) -> None:
         """Look at the queues as a pass begins."""
-        found = [_tensors(queue) for queue in _sequences(roots)]
+        found = [_tensors(queue) for queue in _sequences(Walk(roots, names=names))]
         self._entries[node.name] = [entries for entries in found if len(entries) > 1]
 
     def unfilled(self, node: TracedNode, execution: int) -> list[str]:
@@ -84,6 +84,6 @@ def _tensor(item: Any) -> torch.Tensor | None:
     return arrays.known_constant(item)
 
 
-def _sequences(roots: list[Root]) -> Iterator[Any]:
-    found = (value for _, _, value in Walk(roots) if isinstance(value, _QUEUES))
+def _sequences(walk: Walk) -> Iterator[Any]:
+    found = (value for _, _, value in walk if isinstance(value, _QUEUES))
     return itertools.islice(found, MOST_QUEUES)

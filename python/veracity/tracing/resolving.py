@@ -278,6 +278,20 @@ def has_run(scope: Scope) -> bool:
     return scope in _have_run
 
 
+def may_run(scope: Scope) -> bool:
+    """Say whether a function may run inside of a node: it did, or one that did mentions it."""
+    if not _have_run or scope in _have_run:
+        return True
+    name = getattr(scope, "name", "")
+    if any(getattr(one, "name", "") == name for one in _have_run):
+        return False  # of several functions of one name, the one that ran
+    return any(
+        getattr(node, "attr", getattr(node, "id", "")) == name
+        for one in _have_run
+        for node in own_nodes(one)
+    )
+
+
 def saw_run(called: ast.expr, function: tuple[Scope, Names]) -> None:
     """Remember a function that ran where an expression is called."""
     known = _seen_to_run.setdefault(called, [])

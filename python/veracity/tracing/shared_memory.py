@@ -19,7 +19,7 @@ import torch
 
 from veracity.errors import Diagnostic
 from veracity.tracing import arrays, findings, replaying, source
-from veracity.tracing.heap import Root, Walk
+from veracity.tracing.heap import Walk
 from veracity.tracing.node import TracedNode
 from veracity.tracing.reached import Reached
 from veracity.tracing.reads import Region, region_of
@@ -39,11 +39,11 @@ _WRITING = frozenset(
 
 
 def written_elsewhere(
-    session: Session, node: TracedNode, code: list[Reached], roots: list[Root]
+    session: Session, node: TracedNode, code: list[Reached], walk: Walk
 ) -> list[Diagnostic]:
     """Return findings for tensors whose memory the code writes by another name."""
     assert node.first_slice is not None
-    reached = list(Walk(roots))
+    reached = list(walk)
     tensors = [value for _, key, value in reached if _is_tensor(value) and not key.startswith("=")]
     program = replaying.recorded(session, node, node.first_slice)
     tensors += [use.tensor for use in program.constants]

@@ -71,7 +71,8 @@ class Skips:
             if frame is None or owner_of_file(frame.f_code.co_filename) != _USER:
                 return
             roots = [(name, f"={name}", value) for name, value in list(frame.f_locals.items())]
-            found = dict(heap.compared(Walk(roots, MOST_OBJECTS)))
+            names = frozenset(_names_in(frame.f_code))
+            found = dict(heap.compared(Walk(roots, names=names, most=MOST_OBJECTS)))
             first = self._first.setdefault((frame.f_code, node.name), found)
             changed = self._changed.setdefault(frame.f_code, set())
             changed.update(
@@ -144,6 +145,14 @@ class Skips:
                 except RecursionError:
                     continue
         return outcomes
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """Give every name that a function mentions, and those inside of it."""
+    yield from (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
 
 
 def user_frame() -> FrameType | None:
