@@ -85,7 +85,9 @@ def _module_of(function: Any) -> str:
         if isinstance(owner, ModuleType):
             return str(owner.__name__)
         kind = owner if isinstance(owner, type) else type(owner)
-        return str(kind.__module__)
+        # A class of the user's may have it from another: `class Config(dict)`.
+        found = getattr(kind, str(function.__name__), None)
+        return str(getattr(found, "__objclass__", kind).__module__)
     found = getattr(function, "__module__", None)
     if found is None:
         kind = getattr(function, "__objclass__", type(function))

@@ -28,7 +28,7 @@ _UNCHANGING = (
     *(FunctionType, MethodType, torch.Tensor, numpy.ndarray, numpy.generic),
 )
 #: Attributes of tensors that are tensors.
-_SHOWING_TENSORS = frozenset({"data", "grad", "T", "mT", "H", "mH", "real", "imag"})
+SHOWING_TENSORS = frozenset({"data", "grad", "T", "mT", "H", "mH", "real", "imag"})
 #: Modules of Python's own whose objects hold others.
 _HOLDING = frozenset(
     {"builtins", "collections", "queue", "contextvars", "array", "threading", "thread"}
@@ -339,7 +339,7 @@ def _attribute(owner: Any, name: str) -> Any:
         return _in_class(owner, name)
     if isinstance(owner, ClassOf):
         return _in_class(kind, name)
-    if isinstance(owner, torch.Tensor) and name in _SHOWING_TENSORS:
+    if isinstance(owner, torch.Tensor) and name in SHOWING_TENSORS:
         return ClassOf(torch.Tensor)
     looks: Any = kind.__getattribute__
     held = getattr(owner, "__dict__", {}) if looks is object.__getattribute__ else {}

@@ -34,6 +34,8 @@ _USER = 0
 MOST_PASSES = 3
 #: Functions around a node whose variables are looked at, and objects of each.
 MOST_FRAMES, MOST_OBJECTS = 4, 2000
+#: Ticks over which a value is followed through what functions keep.
+MOST_TICKS = 3
 #: What a value does that chooses between others.
 _CHOOSING = frozenset({"branch", "index", "exception", "filter"})
 Trail = tuple[Step, ...]
@@ -134,17 +136,31 @@ class Skips:
 
     def _of_changed(self, calls: Calls) -> list[tuple[str, Outcome]]:
         """Follow variables that change from tick to tick."""
+        keys = self._keys_by_scope()
         outcomes = []
         for scope, (step, within) in calls.items():
-            keys = self._changed.get(step.code, set())
-            tainted = {key.lstrip("=@"): Taint("value", step.line) for key in keys}
-            if tainted:
-                task = Task(scope, names_of(step), tainted=tainted, around=within)
+            tainted = {key.lstrip("=@"): Taint("value", step.line) for key in keys.get(scope, ())}
+            for _ in range(MOST_TICKS if tainted else 0):
+                task = Task(scope, names_of(step), tainted=dict(tainted), around=within)
                 try:
-                    outcomes.append((step.code.co_filename, flow.walk(task)))
+                    outcome = flow.walk(task)
                 except RecursionError:
-                    continue
+                    break
+                outcomes.append((step.code.co_filename, outcome))
+                if outcome.kept.keys() <= tainted.keys():
+                    break
+                tainted |= outcome.kept  # the next tick begins with it
         return outcomes
+
+    def _keys_by_scope(self) -> dict[Scope, set[str]]:
+        """Return the variables that change, by the functions that have them."""
+        found: dict[Scope, set[str]] = {}
+        steps = [step for trails in self._begins.values() for one in trails for step in one]
+        for step in steps:
+            place = source.place_of(step.code, step.instruction, step.line)
+            if place is not None:
+                found.setdefault(place.scope, set()).update(self._changed.get(step.code, ()))
+        return found
 
 
 def _names_in(code: CodeType) -> Iterator[str]:

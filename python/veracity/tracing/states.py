@@ -129,7 +129,8 @@ class States:
         location: str,
     ) -> None:
         name = path.replace(".", "_")
-        if name in node.demoted:
+        made_by_first_pass = node.finished and name not in node.inputs
+        if name in node.demoted or made_by_first_pass:
             return
         holder, _, attribute = path.rpartition(".")
         # Not `get_submodule`, which a scripted module does not have.

@@ -9,9 +9,14 @@ from dataclasses import replace
 
 from veracity.tracing.flow.task import Taint
 from veracity.tracing.flow.walking import Walking
+from veracity.tracing.resolving import SHOWING_TENSORS
 
 #: Attributes that say what an object is: whoever has the object decides by them.
 _IDENTITY = frozenset({"__class__", "__code__", "__defaults__", "__kwdefaults__", "__dict__"})
+
+
+#: Where objects keep their attributes: whoever writes there may change any of them.
+_ATTRIBUTES = frozenset({"._buffers", "._parameters", "._modules", ".__dict__"})
 
 
 class Assignments(Walking):
@@ -19,6 +24,8 @@ class Assignments(Walking):
 
     def assign(self, target: ast.expr, taint: Taint | None, value: ast.expr | None = None) -> None:
         taint = taint or self.met(target) or self.control
+        if self.is_around and taint is not None:
+            taint = self.control or taint  # what a branch assigns is chosen
         if isinstance(target, ast.Name):
             self.assign_name(target.id, taint)
             root = None if value is None else self.root(value)
@@ -37,6 +44,7 @@ class Assignments(Walking):
                 own = self.value(parts[number]) if same else taint
                 self.assign(one, own, parts[number] if same else None)
         elif isinstance(target, ast.Attribute):
+            self.write_to_others(target)
             if target.attr == "data" and taint is not None:
                 self.change(target.value, taint)
             elif taint is not None and target.attr in _IDENTITY:
@@ -52,6 +60,12 @@ class Assignments(Walking):
             found = taint or (None if index is None else replace(index, what="index"))
             if found is not None:
                 self.change(target.value, found)
+
+    def write_to_others(self, target: ast.Attribute) -> None:
+        """Code sets something of an object that is not its own: `getcontext().prec = 4`."""
+        base = self.value(target.value)
+        if base is not None and base.what == "answer":
+            self.decide(base, target)
 
     def write_memory(self, target: ast.expr) -> None:
         """Code writes into an object: is it memory of a tensor that was handed out?"""
@@ -81,6 +95,8 @@ class Assignments(Walking):
         seen: set[str] = set()
         while root is not None and root not in seen:
             seen.add(root)
+            if root in _ATTRIBUTES:
+                self.decide(taint, target)
             if root.startswith("."):
                 self.keep(root, taint)
             else:
@@ -104,6 +120,9 @@ class Assignments(Walking):
         while True:
             if isinstance(node, ast.Name):
                 return node.id
+            if isinstance(node, ast.Attribute) and node.attr in SHOWING_TENSORS:
+                node = node.value  # the same memory by another name
+                continue
             if isinstance(node, ast.Attribute):
                 return "." + node.attr
             if isinstance(node, ast.Subscript | ast.Starred | ast.Await):

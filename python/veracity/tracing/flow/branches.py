@@ -21,7 +21,18 @@ class Branches(Expressions):
     def do_if(self, statement: ast.If) -> None:
         taint = self.value(statement.test)
         taint = self.of_control(taint, "branch", statement)
+        self.turn_order([statement.body, statement.orelse], taint)
         self.branches([statement.body, statement.orelse], taint)
+
+    def turn_order(self, blocks: list[list[ast.stmt]], taint: Taint | None) -> None:
+        """Of a walk around nodes: blocks that run the same nodes in another order are a choice."""
+        around = self.task.around
+        if around is None or taint is None:
+            return
+        first, other = (around.order(block) for block in blocks)
+        if first != other and set(first) == set(other):
+            moved = next(one for one, two in zip(first, other, strict=False) if one != two)
+            self.outcome.decided_calls.setdefault(taint, set()).add(moved)
 
     def do_match(self, statement: ast.Match) -> None:
         taint = self.value(statement.subject)
@@ -80,8 +91,10 @@ class Branches(Expressions):
     def alias_entries(self, target: ast.expr, iterated: ast.expr) -> None:
         """What a loop changes in an entry, it changes in what it goes over."""
         if isinstance(iterated, ast.Call) and last_name(iterated.func) in _GOING_OVER:
-            for one in iterated.args:
-                self.alias_entries(target, one)
+            parts = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+            paired = last_name(iterated.func) == "zip" and len(parts) == len(iterated.args)
+            for part, one in zip(parts if paired else [target] * 9, iterated.args, strict=False):
+                self.alias_entries(part, one)
             return
         root = self.root(iterated)
         names = [one.id for one in ast.walk(target) if isinstance(one, ast.Name)]

@@ -169,6 +169,13 @@ class Calls(Assignments):
         if in_place and node.args:  # `nn.init.zeros_(weight)`
             self.change_part(node.args[0], changing)
 
+    def is_stepped(self, owner: ast.expr | None) -> bool:
+        """Say whether an object of torch's changes others: optimisers and their schedules."""
+        kind = None if owner is None else self.names.kind(owner)
+        if kind is None or issubclass(kind, torch.Tensor | torch.nn.Module):
+            return False
+        return kind.__module__.startswith("torch.optim")
+
     def change_given(self, node: ast.Call, owner: ast.expr | None, changing: Taint) -> None:
         """A call of which nobody uses the result is made for what it does to its arguments."""
         given = [*node.args, *(one.value for one in node.keywords)]
@@ -220,6 +227,8 @@ class Calls(Assignments):
             self.change(node.args[0], changing)
         if name in ("setattr", "exec", "eval") and changing is not None:
             self.decide(changing, node, name)
+        if of_owner is not None and (discarded or node in self.unused) and self.is_stepped(owner):
+            self.decide(of_owner, node, name)
         if self.names.is_torch(called, owner, name):
             if changing is not None:
                 self.change_by_torch(node, name, owner, changing)

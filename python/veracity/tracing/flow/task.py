@@ -78,6 +78,14 @@ class Around:
     nodes: frozenset[str]
     later: dict[ast.AST, set[str]] = field(default_factory=dict)
 
+    def order(self, body: list[ast.stmt]) -> list[str]:
+        """Return the nodes that a block runs, in the order of the source."""
+        # A block that never ran is known by the names of what it calls.
+        known = {last_name(getattr(one, "func", one)): nodes for one, nodes in self.calls.items()}
+        inside = [node for one in body for node in ast.walk(one) if isinstance(node, ast.Call)]
+        inside.sort(key=lambda node: (node.lineno, node.col_offset))
+        return [name for node in inside for name in sorted(known.get(last_name(node.func), ()))]
+
     def holds_all(self, body: list[ast.stmt]) -> bool:
         """Say whether a block runs every node each time."""
         inside = [node for statement in body for node in ast.walk(statement)]
