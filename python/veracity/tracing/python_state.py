@@ -14,7 +14,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,7 +38,7 @@ from veracity.tracing.operations import owner_of_file
 from veracity.tracing.reached import Reached
 from veracity.tracing.reads import Region, region_of
 from veracity.tracing.resolving import Names, names_of, ran_at
-from veracity.tracing.trail import keep_trail
+from veracity.tracing.trail import keep_trail, user_frame
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -68,7 +68,7 @@ class PythonStates:
 
     def look_at_frame(self, node: TracedNode) -> None:
         """Look at the function that is running, which marks the inputs of a node."""
-        frame = _user_frame()
+        frame = user_frame()
         if frame is None or not self._wanted(node):
             return
         if node.name not in self._code:
@@ -236,13 +236,6 @@ class PythonStates:
             for line in _arming(scope):
                 place = f"{source.file_of(scope)}:{line}"
                 self._session.tell(findings.armed_errors(node.name, place))
-
-
-def _user_frame() -> FrameType | None:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and owner_of_file(frame.f_code.co_filename) != _USER:
-        frame = frame.f_back
-    return frame
 
 
 def _globals(code: list[Reached]) -> Iterator[tuple[str, str, Any]]:

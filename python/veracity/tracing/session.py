@@ -120,6 +120,7 @@ class Session:
 
     def finish(self) -> None:
         """Restore the process."""
+        self.witness.stop()
         self.recorder.finish()
         self.undo.close()
 

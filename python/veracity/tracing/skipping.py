@@ -11,7 +11,6 @@ there is a tick.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
 from veracity.tracing.resolving import names_of
 from veracity.tracing.source import Scope
-from veracity.tracing.trail import Step, keep_trail
+from veracity.tracing.trail import Step, keep_trail, user_frame
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -169,14 +168,6 @@ def _names_in(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names_in(constant)
-
-
-def user_frame() -> FrameType | None:
-    """Return the innermost frame of the user's code."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and owner_of_file(frame.f_code.co_filename) != _USER:
-        frame = frame.f_back
-    return frame
 
 
 def _place(trail: Trail) -> tuple[tuple[int, int], ...]:

@@ -6,6 +6,7 @@ the frames by weak reference. No tensor is held.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from dataclasses import dataclass
 from types import (
@@ -54,6 +55,14 @@ class ClassOf:
     """A variable of which only the class is known."""
 
     kind: type
+
+
+def user_frame() -> FrameType | None:
+    """Return the innermost frame of the user's code."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and owner_of_file(frame.f_code.co_filename) != _USER:
+        frame = frame.f_back
+    return frame
 
 
 def keep_trail(frame: FrameType) -> tuple[Step, ...]:

@@ -76,8 +76,8 @@ class Witness:
         if node.name not in self._open:
             return
         self._open.discard(node.name)
-        if not self._open and threading.get_ident() == self._thread:
-            sys.setprofile(self._before)
+        if not self._open:
+            self.stop()
         known = {code: _reached(step) for code, step in self._functions.items()}
         found = {one[0]: one for one in known.values() if one is not None}
         self.code[node.name] = list(found.values())
@@ -94,6 +94,12 @@ class Witness:
         self._session.closing.judge_again(node)
         self._judge(node)
 
+    def stop(self) -> None:
+        """Hear nothing more in this thread; another one stops at the next call that it makes."""
+        self._open.clear()
+        if threading.get_ident() == self._thread and sys.getprofile() == self._heard:
+            sys.setprofile(self._before)
+
     def forget(self) -> None:
         """Let go of everything that was seen: the session is over."""
         self._functions, self._calls, self._ran, self._roots = {}, {}, {}, {}
@@ -103,7 +109,9 @@ class Witness:
 
     def _heard(self, frame: FrameType, event: str, argument: Any) -> None:
         """Hear a call. Nothing may be raised here: it would be raised in the user's code."""
-        if event == "return" or event[-6:] == "return" or event == "c_exception":
+        if not self._open:
+            self.stop()
+        if event not in ("call", "c_call"):
             return
         owner = self._owner(frame.f_code)
         try:
