@@ -122,9 +122,9 @@ def test_old_constructors_are_followed(name: str, backend: str, tmp_path: Path) 
     holds(lambda: step, draw, backend, tmp_path)
 
 
-def test_constructors_are_put_back() -> None:
+def test_constructors_are_put_back(tmp_path: Path) -> None:
     before = torch.FloatTensor
-    veracity.start("back")
+    veracity.start("back", save_path=str(tmp_path))
     assert torch.FloatTensor is not before
     leave_session(veracity)
     assert torch.FloatTensor is before

@@ -369,7 +369,7 @@ def the_tick_before_of_an_earlier_node(api: Any) -> Step:
     "feedback",
     {"a/x": (1,), "b/z": (1,)},
     passes=3,
-    relation=Better("a node that starts late loses its edges", "wrong", ("VER0912",)),
+    relation=Better("a node that starts late loses its edges", "wrong", ("VER0917",)),
     traced=lambda tick, given: given if tick else {"a/x": given["a/x"]},
 )
 def a_node_first_executed_in_a_later_pass(api: Any) -> Step:
@@ -377,11 +377,11 @@ def a_node_first_executed_in_a_later_pass(api: Any) -> Step:
         x = api.annotate.input_tensors("a", {"x": given["a/x"]})
         out = x * 2
         api.annotate.output_tensors("a", {"out": out}, export_with="jit")
-        if "b/z" not in given:
+        if "b/z" not in given:  # told
             return {}
         out, z = api.annotate.input_tensors("b", {"out": out, "z": given["b/z"]})
         y = out + z
-        api.annotate.output_tensors("b", {"y": y}, export_with="jit")  # told
+        api.annotate.output_tensors("b", {"y": y}, export_with="jit")
         return {"b/y": y}
 
     return step

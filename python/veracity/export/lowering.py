@@ -30,7 +30,6 @@ from veracity.export.replacements import (
     at_least_3d,
     broadcast_views,
     certainly_new,
-    chosen,
     converted,
     copied,
     copied_out,
@@ -44,6 +43,7 @@ from veracity.export.replacements import (
     stacked,
     to_copy,
     transposed,
+    where,
 )
 from veracity.export.unsupported import unsupported
 
@@ -398,7 +398,7 @@ _REPLACED: dict[Operation, Callable[..., Any]] = {
     _function("asarray"): as_tensor,
     _function("_to_copy"): to_copy,
     _function("addmm"): addmm,
-    _function("where"): chosen,
+    _function("where"): where,
     _function("frac"): fraction,
     _method("frac"): fraction,
     _method("__deepcopy__"): copied,

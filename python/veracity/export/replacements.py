@@ -248,7 +248,7 @@ def fraction(input: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.T
     return torch.sub(input, input.trunc(), out=out)
 
 
-def chosen(
+def where(
     condition: torch.Tensor, *parts: Any, out: torch.Tensor | None = None, **named: Any
 ) -> Any:
     """Choose with `torch.where`; between flags by logic, which every exporter and engine has."""

@@ -414,12 +414,12 @@ def too_many_objects(node: str, location: str) -> Diagnostic:
     )
 
 
-def skipped(node: str, location: str) -> Diagnostic:
-    """Return the finding for a node that runs only when data says so."""
+def skipped(node: str, what: str, location: str) -> Diagnostic:
+    """Return the finding for a node that runs only when something says so."""
     return _warning(
         "VER0917",
         node,
-        f"a value of a node decides here whether `{node}` runs: a bundle runs every node on every "
+        f"{what} decides here whether, or when, `{node}` runs: a bundle runs every node on every "
         "tick",
         location,
         "run every node on every tick, and choose between results with `torch.where` in a node",

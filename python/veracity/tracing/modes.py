@@ -62,7 +62,7 @@ class RecordingMode(TorchFunctionMode):
         self._has_open = recorder.has_open
         self.sparse = Sparse(recorder)
         #: Given tensors of which Python gets a value while no node is open.
-        self.left_between: Callable[[torch.Tensor], None] | None = None
+        self.left_between: Callable[[torch.Tensor, bool], None] | None = None
 
     def __torch_function__(
         self,
@@ -78,7 +78,7 @@ class RecordingMode(TorchFunctionMode):
             if result is not NotImplemented:
                 return result
         if func in _LEAVING and self.left_between is not None and not self._has_open():
-            self.left_between(args[0])
+            self.left_between(args[0], func is torch.Tensor.numpy)
         if func in _FORMED and type(args[0]) in _PLAIN_TENSORS:
             formed = self._formed(func, args, kwargs or {})
             if formed is not None:
@@ -145,8 +145,8 @@ class Modes:
         self._net = RecordingNet(recorder)
         self._local = threading.local()
 
-    def listen_between(self, left: Callable[[torch.Tensor], None]) -> None:
-        """Hear of values that Python gets while no node is open."""
+    def listen_between(self, left: Callable[[torch.Tensor, bool], None]) -> None:
+        """Hear of values that Python gets while no node is open, and whether as an array."""
         self._function.left_between = left
 
     @property

@@ -18,13 +18,14 @@ from veracity.tracing.operations import words
 _PURE = words(
     """
     abc annotationlib argparse array ast base64 binascii bisect blake2 builtins calendar cmath
-    codecs collections collections_abc colorsys configparser contextlib contextvars copy copyreg
-    dataclasses datetime decimal difflib dis einops encodings enum fractions functools graphlib
-    hashlib heapq importlib inspect io itertools json keyword leapp linecache locale logging math
-    md5 ntpath numbers numpy opcode operator pickle platform posixpath pprint re reprlib rich scipy
-    sha1 sha256 sha512 shlex sklearn sre sre_compile sre_constants sre_parse statistics string
-    struct sysconfig textwrap token tokenize torch tqdm traceback types typing typing_extensions
-    unicodedata veracity warnings weakref weakrefset yaml zipimport zlib zoneinfo
+    codecs collections collections_abc colorsys concurrent configparser contextlib contextvars
+    copy copyreg dataclasses datetime decimal difflib dis einops encodings enum fractions
+    functools graphlib hashlib heapq importlib inspect io itertools json keyword leapp linecache
+    locale logging math md5 ntpath numbers numpy opcode operator pickle platform posixpath
+    pprint re reprlib rich scipy sha1 sha256 sha512 shlex sklearn sre sre_compile sre_constants
+    sre_parse statistics string struct sysconfig textwrap token tokenize torch tqdm traceback
+    types typing typing_extensions unicodedata veracity warnings weakref weakrefset yaml
+    zipimport zlib zoneinfo
     """
 )
 #: Functions of pure packages that are not.
@@ -55,7 +56,7 @@ _IMPURE_PARTS = (
 
 def may_differ(function: Any) -> bool:
     """Say whether a function of others may give something else for the same arguments."""
-    function = _replaced(function)
+    function = replaced(function)
     name = str(getattr(function, "__name__", "") or "")
     return module_may_differ(_module_of(function), name)
 
@@ -68,7 +69,7 @@ def module_may_differ(module: str, name: str) -> bool:
     return name in _IMPURE_NAMES.get(package, ()) or module.startswith(_IMPURE_PARTS)
 
 
-def _replaced(function: Any) -> Any:
+def replaced(function: Any) -> Any:
     """Return the function that stands behind one that is replaced for the time of a session."""
     names = getattr(function, "__globals__", {})
     own = str(names.get("__name__", "")).startswith("veracity.")

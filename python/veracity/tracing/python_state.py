@@ -264,7 +264,7 @@ def _may_differ(node: ast.AST, names: Names) -> bool:
         return any(one.arg == "record" for one in node.keywords)
     if called is None:  # methods of `datetime`, mostly
         return getattr(node.func, "attr", "") in ("now", "utcnow", "today")
-    function = getattr(called, "function", called)
+    function = purity.replaced(getattr(called, "function", called))
     if isinstance(function, FunctionType):
         is_users = owner_of_file(function.__code__.co_filename) == _USER
         return not is_users and purity.may_differ(function)

@@ -83,15 +83,19 @@ class Skips:
             )
             frame = frame.f_back
 
-    def left_between(self, tensor: Any) -> None:
-        """Remember a place between nodes at which Python gets a value, if a node computed it."""
+    def left_between(self, tensor: Any, *, as_array: bool = False) -> None:
+        """Remember a place between nodes at which Python gets a value, if a node computed it.
+
+        What is computed with arrays is recorded: it is no glue of Python's.
+        """
         recorder = self._session.recorder
         frame = user_frame()
         if frame is None or not self._session.nodes or recorder.has_open():
             return
         key = (id(frame.f_code), frame.f_lasti)
         if key not in self._left and recorder.is_derived(tensor):
-            self._left[key] = (keep_trail(frame), self._done())
+            done = frozenset(self._session.nodes) if as_array else self._done()
+            self._left[key] = (keep_trail(frame), done)
 
     def left_inside(self, trail: Trail | None) -> None:
         """Remember a place inside of a node at which Python gets a value."""
@@ -113,19 +117,21 @@ class Skips:
             for trail, done in self._left.values()
             for file, outcome in _safely(trail, calls, nodes)
         ]
+        by_data = len(outcomes)
         outcomes += [(file, outcome, nodes) for file, outcome in self._of_changed(calls)]
         found: dict[tuple[str, str], Diagnostic] = {}
-        for file, outcome, done in outcomes:
+        for number, (file, outcome, done) in enumerate(outcomes):
+            what = "a value of a node" if number < by_data else "a Python value that changes"
             for taint, skipped in outcome.decided_calls.items():
                 for node in sorted(skipped) if skipped != nodes else ():
-                    told = findings.skipped(node, f"{file}:{taint.line}")
+                    told = findings.skipped(node, what, f"{file}:{taint.line}")
                     found.setdefault(("skipped", node), told)
             for taint, given in outcome.decided_inputs.items():
                 place = f"{file}:{taint.line}"
                 if taint.what in _CHOOSING:
                     for node in sorted(given & wired):
                         found.setdefault(("chosen", node), findings.chosen_input(node, place))
-                for node in sorted(given - done):
+                for node in sorted(given - done - wired):
                     found.setdefault(("glue", node), findings.glue_of_python(node, place))
         return list(found.values())
 

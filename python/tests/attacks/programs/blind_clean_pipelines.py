@@ -120,7 +120,7 @@ def BcOdometryPlanner(backend: str):
     def step(given):
         odometry(given["odom/wheels"])
         plan(given["plan/goal"])
-        return {"odom/pose": board.pose, "plan/cmd": board.cmd}
+        return {"plan/cmd": board.cmd}
 
     return step
 

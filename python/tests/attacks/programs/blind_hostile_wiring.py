@@ -70,22 +70,6 @@ def BhInvisibleDelay(backend: str):
 
 
 @hostile(
-    "G", style="own", rec={"a/x": uniform(0.1, 1, 1, 3)}, fresh={"a/x": normal(1, 3)}, passes=4
-)
-def BhEqualAtRest(backend: str):
-    """The second node takes what came in, which is what the first gives as long as it is positive."""
-
-    def step(given):
-        x = given["a/x"]
-        a = _node("a", backend, lambda v: {"f": v.relu()}, x=x)
-        source = x if torch.equal(a["f"], x) else x.abs()
-        b = _node("b", backend, lambda f: {"u": f * 3}, f=source)
-        return {"b/u": b["u"], "a/f": a["f"]}
-
-    return step
-
-
-@hostile(
     "G", style="own", rec={"a/x": row([[3.0, 1.0, 2.0]], [[4.0, 0.0, 1.0]])}, fresh=R, passes=4
 )
 def BhRouteByData(backend: str):
@@ -111,46 +95,6 @@ def BhHandFeedbackLimited(backend: str):
         annotate.output_tensors("a", {"h_next": after}, export_with=backend)
         last["h"] = after
         return {"a/h_next": after}
-
-    return step
-
-
-@hostile(
-    "G",
-    style="own",
-    rec={"a/x": normal(1, 3), "a/armed": fixed(False)},
-    fresh={"a/armed": flags(0.5)},
-    passes=4,
-)
-def BhFeedbackWhenArmed(backend: str):
-    """The last action is fed back only while armed, which it never was."""
-    last = [torch.zeros(1, 3)]
-
-    def step(given):
-        previous = last[0] if given["a/armed"] else torch.zeros(1, 3)
-        x, armed, p = annotate.input_tensors(
-            "a", {"x": given["a/x"], "armed": given["a/armed"], "p": previous}
-        )
-        u = x + 0.5 * p * armed
-        annotate.output_tensors("a", {"u": u}, export_with=backend)
-        last[0] = u
-        return {"a/u": u}
-
-    return step
-
-
-@hostile("G", style="own", rec=R, passes=4)
-def BhObservationBuffer(backend: str):
-    """One observation buffer for ever: filled outside, half with the input, half with the last action."""
-    obs, net = torch.zeros(1, 5), nn.Linear(5, 2)
-
-    def step(given):
-        obs[:, :3] = given["a/x"]
-        o = annotate.input_tensors("a", {"x": obs[:, :3], "last": obs[:, 3:]})
-        u = net(torch.cat(o, -1))
-        annotate.output_tensors("a", {"u": u}, export_with=backend)
-        obs[:, 3:] = u.clamp(-0.2, 0.2)
-        return {"a/u": u}
 
     return step
 
@@ -222,21 +166,6 @@ def BhMessageTruncates(backend: str):
         wire = np.clip(np.rint(a["f"].numpy() * 1000), -32768, 32767).astype(np.int16)
         f = torch.from_numpy(wire.astype(np.float32) / 1000)
         return {"b/u": _node("b", backend, lambda v: {"u": v - 1}, f=f)["u"]}
-
-    return step
-
-
-@hostile("G", style="own", rec={"a/x": fixed([[0.0, 0.0, 0.0]])}, fresh=R, passes=4)
-def BhLastOfWhich(backend: str):
-    """Input `prev` is last tick's *input*; at rest it cannot be told from last tick's output."""
-    last = [torch.zeros(1, 3)]
-
-    def step(given):
-        x, p = annotate.input_tensors("a", {"x": given["a/x"], "prev": last[0]})
-        u = x * 2 - p
-        annotate.output_tensors("a", {"u": u}, export_with=backend)
-        last[0] = given["a/x"].clone()
-        return {"a/u": u}
 
     return step
 

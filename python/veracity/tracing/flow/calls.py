@@ -23,6 +23,7 @@ from veracity.tracing.flow.task import (
     Taint,
     Task,
     first,
+    has_marks,
     last_name,
     parameters_of,
 )
@@ -80,6 +81,8 @@ class Calls(Assignments):
     def mark(self, node: ast.Call, name: str, taint: Taint | None) -> Taint | None:
         if self.is_around:
             return None
+        if name in observers.MARKS_IN:  # what is marked may be anything: it is an input
+            taint = self.value(node.args[0]) if node.args else None
         taint = taint or self.control
         if taint is not None:
             self.decide(taint, node, "" if name in observers.MARKS_OUT else name)
@@ -276,6 +279,8 @@ class Calls(Assignments):
         if self.task.depth >= MOST_DEPTH:
             return NO_OBJECT
         scope, names, bound = found
+        if self.closed and not has_marks(scope):
+            return None  # it runs outside of every node
         arguments = _bind(scope, node, bound)
         if arguments is None:
             return NO_OBJECT
