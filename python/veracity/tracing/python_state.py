@@ -249,8 +249,9 @@ def _globals(code: list[Reached]) -> Iterator[tuple[str, str, Any]]:
                     yield node.id, f"@{node.id}", names._module[node.id]
             elif isinstance(node, ast.Import):
                 for alias in node.names:
+                    name = alias.asname or alias.name
                     if alias.name in sys.modules:
-                        yield alias.name, f"@{alias.name}", sys.modules[alias.name]
+                        yield name, f"@{name}", sys.modules[alias.name]
 
 
 def _may_differ(node: ast.AST, names: Names) -> bool:

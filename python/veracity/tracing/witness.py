@@ -64,12 +64,13 @@ class Witness:
         """Watch the pass that begins, if it is the one to watch."""
         if node.completed != WATCHED or node.name in self.code:
             return
-        if not self._open:
+        is_first = not self._open
+        self._open.add(node.name)
+        if is_first:
             self._thread = threading.get_ident()
             self._before = sys.getprofile()
             self._functions, self._calls, self._ran, self._roots = {}, {}, {}, {}
             sys.setprofile(self._heard)
-        self._open.add(node.name)
 
     def end(self, node: TracedNode) -> None:
         """Stop watching a pass, whether it came to its end or not."""
