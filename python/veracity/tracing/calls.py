@@ -51,6 +51,7 @@ class Calls:
             }
         if not node.finished:
             node.again = again.of_method(function, args, kwargs)
+        self._session.witness.begin(node)
         try:
             result = method.call_with(function, args, kwargs, marked)
         except BaseException:

@@ -263,6 +263,7 @@ def _of_dict(value: Any) -> Iterator[tuple[str, str | None, Any]]:
 
 def _fingerprint(entries: Any) -> int:
     """Return a number that changes when an entry behind those that are looked at is replaced."""
+    entries = list(entries)  # it may grow while it is looked at
     return hash(tuple(id(item) for item in itertools.islice(entries, MOST_ENTRIES, None)))
 
 

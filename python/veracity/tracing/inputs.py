@@ -51,6 +51,8 @@ class Inputs:
                 self._session.python_states.look_at_frame(node)
             running.begun_at = running.begun_at or location
             values = [self.mark_entry(node, running, entry, location) for entry in entries]
+        if begins:
+            self._session.witness.begin(node)
         return values[0] if len(values) == 1 else tuple(values)
 
     def _drop_interrupted(self, node_name: str, entries: list[Entry], location: str) -> None:

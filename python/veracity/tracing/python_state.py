@@ -14,7 +14,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -54,6 +54,8 @@ class PythonStates:
         self._session = session
         self._first: dict[str, heap.Values] = {}
         self._roots: dict[str, list[heap.Root]] = {}
+        #: The variables of the running function, or the function, that a pass began with.
+        self._given: dict[str, list[heap.Root]] = {}
         self._code: dict[str, list[Reached]] = {}
         self._judged: set[tuple[str, str]] = set()
         #: Values that changed before a pass was watched, by node and key.
@@ -99,6 +101,8 @@ class PythonStates:
     def _look(self, node: TracedNode, roots: list[tuple[str, str, Any]]) -> None:
         code = self._with_what_ran(node)
         self._tell_threads(node, code)
+        # For the last look, when no function is running; tensors are not kept alive for it.
+        self._given[node.name] = [one for one in roots if not isinstance(one[2], torch.Tensor)]
         roots = [*roots, *_globals(code), *self._session.witness.roots.get(node.name, ())]
         names = _names_read(code)
         roots = [one for one in roots if _is_read(one[0], names)]
@@ -141,12 +145,13 @@ class PythonStates:
         for node in self._session.nodes.values():
             self.judge_waiting(node)
             if node.name in self._code and node.name in self._session.witness.roots:
-                self._look(node, [])
+                self._look(node, self._given.get(node.name, []))
 
     def forget(self) -> None:
         """Let go of everything that was looked at: the session is over."""
         self._first.clear()
         self._roots.clear()
+        self._given.clear()
         self._code.clear()
         self._settled.clear()
 
@@ -270,6 +275,8 @@ def _may_differ(node: ast.AST, names: Names) -> bool:
         is_users = owner_of_file(function.__code__.co_filename) == _USER
         return not is_users and purity.may_differ(function)
     compiled = isinstance(function, BuiltinFunctionType | MethodDescriptorType)
+    is_bound = isinstance(function, MethodType) and not isinstance(function.__func__, FunctionType)
+    compiled = compiled or is_bound or "cython" in type(function).__name__
     return compiled and purity.may_differ(function)
 
 

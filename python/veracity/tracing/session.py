@@ -209,7 +209,6 @@ class Session:
         node.rested += light
         execution = self.recorder.open(node.number, light)
         begun = None if node.finished else chance.state()
-        self.witness.begin(node)
         return Pass(execution, light, sampled or not light, self._tick(node), chance=begun)
 
     def _tick(self, node: TracedNode) -> int:

@@ -66,7 +66,10 @@ def _is_tensor(value: Any) -> bool:
 
 def _is_shared(tensor: torch.Tensor) -> bool:
     """Say whether something else than torch may have the memory of a tensor."""
-    return tensor.device.type == "cpu" and not tensor.untyped_storage().resizable()
+    try:
+        return tensor.device.type == "cpu" and not tensor.untyped_storage().resizable()
+    except (NotImplementedError, RuntimeError):  # of a function transform: it has no memory
+        return False
 
 
 def _region(value: Any) -> Region | None:
