@@ -41,7 +41,7 @@ test: build ## Run every test: Rust, Python, interop, documentation
 	$(BIN)/python -m pytest -q --numprocesses $(JOBS) --dist loadfile python/tests
 
 attack: build ## Run every attack program; fails at one false proof, or alarms on clean code
-	PYTHONPATH=python/tests $(BIN)/python -m attacks
+	PYTHONPATH=python/tests $(BIN)/python -m attacks --jobs $(JOBS)
 
 check: setup ## Format, lints, floors, types: what CI runs before the tests
 	cargo fmt --check

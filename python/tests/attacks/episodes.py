@@ -39,7 +39,8 @@ class UnusableError(Exception):
 
 
 def seed_all(seed: int = 0) -> None:
-    """Seed every generator that a program may use."""
+    """Seed every generator that a program may use; undo what others switched for the process."""
+    torch.distributions.Distribution.set_default_validate_args(__debug__)
     torch.manual_seed(seed)
     np.random.seed(seed)  # noqa: NPY002  # programs use the old interface
     random.seed(seed)

@@ -32,7 +32,7 @@ class Branches(Expressions):
         first, other = (around.order(block) for block in blocks)
         if first != other and set(first) == set(other):
             moved = next(one for one, two in zip(first, other, strict=False) if one != two)
-            self.outcome.decided_calls.setdefault(taint, set()).add(moved)
+            self.outcome.decided_calls[replace(taint, what="order")] = {moved}
 
     def do_match(self, statement: ast.Match) -> None:
         taint = self.value(statement.subject)
