@@ -195,7 +195,7 @@ class Session:
 
     def abandon(self, node: TracedNode) -> None:
         """Forget the running pass of a node: an exception ended it."""
-        self.witness.end(node)
+        self.witness.drop(node)
         if node.open_pass is not None:
             self.recorder.abandon(node.open_pass.execution)
             node.open_pass = None

@@ -72,13 +72,18 @@ class Witness:
             self._functions, self._calls, self._ran, self._roots = {}, {}, {}, {}
             sys.setprofile(self._heard)
 
-    def end(self, node: TracedNode) -> None:
-        """Stop watching a pass, whether it came to its end or not."""
-        if node.name not in self._open:
-            return
+    def drop(self, node: TracedNode) -> bool:
+        """Stop watching a pass; say whether it was watched. Its next pass is, in its place."""
+        was_open = node.name in self._open
         self._open.discard(node.name)
-        if not self._open:
+        if was_open and not self._open:
             self.stop()
+        return was_open
+
+    def end(self, node: TracedNode) -> None:
+        """Stop watching a pass that came to its end, and judge what was seen."""
+        if not self.drop(node):
+            return
         known = {code: _reached(step) for code, step in self._functions.items()}
         found = {one[0]: one for one in known.values() if one is not None}
         self.code[node.name] = list(found.values())
@@ -140,7 +145,7 @@ class Witness:
             return
         self._functions[code] = keep_step(frame)
         for name, value in list(frame.f_locals.items()):
-            if not isinstance(value, _NO_ROOTS):
+            if not isinstance(value, _NO_ROOTS) and not _holds_tensors(value):
                 self._roots[code, name] = value
 
     def _keep_library_call(self, frame: FrameType) -> None:
@@ -176,6 +181,14 @@ class Witness:
                 self._session.tell(
                     findings.unsettled_call(node.name, decision.text or name, place, decision.what)
                 )
+
+
+def _holds_tensors(value: Any) -> bool:
+    """Say whether a container is one of values on their way, which are not kept alive."""
+    entries = value.values() if isinstance(value, dict) else value
+    return isinstance(value, dict | list | tuple | set) and any(
+        isinstance(one, torch.Tensor) for one in list(entries)[:64]
+    )
 
 
 def _reached(step: Step) -> Reached | None:
