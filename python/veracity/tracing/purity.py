@@ -48,6 +48,8 @@ _IMPURE_NAMES = {
             """,
     }.items()
 }
+#: Functions that are called for what they do: making an object, and the life of a thread.
+ANSWERING_NOTHING = words("__init__ __del__ __exit__ start join")
 #: Parts of pure packages that are not.
 _IMPURE_PARTS = (
     *("numpy.random", "torch.cuda", "torch.overrides", "torch.random", "importlib.resources"),
@@ -64,6 +66,8 @@ def may_differ(function: Any) -> bool:
 def module_may_differ(module: str, name: str) -> bool:
     """Say whether a function of a module may give something else for the same arguments."""
     package = module.partition(".")[0].lstrip("_")
+    if name in ANSWERING_NOTHING:
+        return False
     if package not in _PURE:
         return True
     return name in _IMPURE_NAMES.get(package, ()) or module.startswith(_IMPURE_PARTS)

@@ -37,7 +37,7 @@ from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
 from veracity.tracing.reached import Reached
 from veracity.tracing.reads import Region, region_of
-from veracity.tracing.resolving import Names, names_of, ran_at
+from veracity.tracing.resolving import Names, may_run, names_of, ran_at
 from veracity.tracing.trail import keep_trail, user_frame
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ class PythonStates:
         #: Values that changed before a pass was watched, by node and key.
         self._waiting: dict[str, dict[str, str]] = {}
         self._is_over = False
+        #: Nodes whose source was searched for calls that may give something else next time.
+        self._asked: set[str] = set()
         #: Nodes that decide by what other threads assign.
         self._heard: set[str] = set()
         #: What flags became, and containers grew to, with the first pass.
@@ -116,7 +118,6 @@ class PythonStates:
         first = self._first.get(node.name)
         if first is None:
             self._first[node.name] = found
-            self._tell_unsettled(node, code)
             return
         for path, (key, value) in found.items():
             known = first.setdefault(path, (key, value))
@@ -132,12 +133,15 @@ class PythonStates:
         return self._code[node.name]
 
     def judge_waiting(self, node: TracedNode) -> None:
-        """Judge values that changed before it was known what runs."""
-        waiting = self._waiting.pop(node.name, {})
-        if waiting:
-            code = self._with_what_ran(node)
-            for key, path in waiting.items():
-                self._changed(node, code, path, key)
+        """Judge what could not be judged before it was known what runs."""
+        if node.name not in self._code:
+            return
+        code = self._with_what_ran(node)
+        for key, path in self._waiting.pop(node.name, {}).items():
+            self._changed(node, code, path, key)
+        if node.name not in self._asked:
+            self._asked.add(node.name)
+            self._tell_unsettled(node, code)
 
     def look_at_last(self) -> None:
         """Look once more after the last pass, at what can still be reached."""
@@ -225,7 +229,9 @@ class PythonStates:
 
     def _tell_unsettled(self, node: TracedNode, code: list[Reached]) -> None:
         """Tell about calls in the source that may give something else next time."""
-        for scope, names in code:
+        for number, (scope, names) in enumerate(code):
+            if number and not may_run(scope):
+                continue
             calls = [one for one in source.own_nodes(scope) if _may_differ(one, names)]
             sources: dict[ast.AST, Taint] = {
                 call: Taint("answer", getattr(call, "lineno", 0)) for call in calls

@@ -35,6 +35,8 @@ MOST_FUNCTIONS, MOST_CALLS = 400, 200
 #: Frames of libraries between a call of the user's and what it leads to.
 MOST_BETWEEN = 12
 _USER, _LIBRARY = 0, 1
+#: Packages whose own calls are no answers to the user's code.
+_OBSERVING = frozenset({"logging", "importlib", "warnings", "_frozen_importlib"})
 #: What belongs to nobody's state: it is looked at by the tape, or never changes.
 _NO_ROOTS = (torch.Tensor, numpy.ndarray, ModuleType, type, str, int, float, bool, type(None))
 
@@ -141,7 +143,8 @@ class Witness:
         code, caller = frame.f_code, frame.f_back
         if caller is not None and self._owner(caller.f_code) == _USER:
             self._ran.setdefault((caller.f_code, caller.f_lasti), set()).add(code)
-        if code in self._functions or len(self._functions) >= MOST_FUNCTIONS:
+        known = code in self._functions or len(self._functions) >= MOST_FUNCTIONS
+        if known or _is_for_a_log(frame):
             return
         self._functions[code] = keep_step(frame)
         for name, value in list(frame.f_locals.items()):
@@ -161,8 +164,8 @@ class Witness:
             if self._owner(caller.f_code) == _USER:
                 self._keep_call(caller, f"{module}.{name}")
                 return
-            above = str(caller.f_globals.get("__name__", "")).partition(".")[0]
-            if above in ("logging", "importlib", "warnings", "_frozen_importlib"):
+            answers = caller.f_code.co_name not in purity.ANSWERING_NOTHING
+            if not answers or _package(caller) in _OBSERVING:
                 return
             caller = caller.f_back
 
@@ -181,6 +184,22 @@ class Witness:
                 self._session.tell(
                     findings.unsettled_call(node.name, decision.text or name, place, decision.what)
                 )
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _is_for_a_log(frame: FrameType) -> bool:
+    """Say whether a function runs because something is logged: handlers are looked at elsewhere."""
+    caller = frame.f_back
+    for _ in range(MOST_BETWEEN):
+        if caller is None:
+            return False
+        if _package(caller) in _OBSERVING:
+            return True
+        caller = caller.f_back
+    return False
 
 
 def _holds_tensors(value: Any) -> bool:
