@@ -277,6 +277,41 @@ def history(x: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
     return torch.cat([old[1:], x[None]], dim=0)
 
 
+def set_behind_a_mask(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[..., mask] = 0.5
+    y[:, mask, None] = x[:, :1, None]
+    return y
+
+
+def skew_symmetric(v: torch.Tensor) -> torch.Tensor:
+    found = torch.zeros(v.shape[0], 3, 3)
+    found[:, 0, 1], found[:, 0, 2], found[:, 1, 2] = -v[:, 2], v[:, 1], -v[:, 0]
+    return found - found.mT
+
+
+def diagonal_written(x: torch.Tensor) -> torch.Tensor:
+    y = torch.zeros(4, 4)
+    y.diagonal().copy_(x[0])
+    return y.fill_diagonal_(2.0) + y.T @ x[0]
+
+
+def nearest_rotation(x: torch.Tensor) -> torch.Tensor:
+    left, _, right = torch.linalg.svd(x)
+    return left @ right
+
+
+def square_root(x: torch.Tensor) -> torch.Tensor:
+    values, vectors = torch.linalg.eigh(x)
+    return vectors @ torch.diag(values.sqrt()) @ vectors.T
+
+
+def projected_points(x: torch.Tensor) -> torch.Tensor:
+    camera = torch.tensor([[500.0, 0.0, 320.0], [0.0, 500.0, 240.0], [0.0, 0.0, 1.0]])
+    image = (x.abs() + 0.1) @ camera.T
+    return image[:, :2] / image[:, 2:]
+
+
 EXPRESSIONS: dict[str, Case] = {
     # arithmetic
     "add": (lambda x, y: x + y, XY),
@@ -565,11 +600,45 @@ EXPRESSIONS: dict[str, Case] = {
     "cholesky": (lambda x: torch.linalg.cholesky(x), definite(3)),
     "matrix_power": (lambda x: torch.linalg.matrix_power(x, 3), definite(3)),
     "trace": (lambda x: torch.trace(x), definite(3)),
+    "qr": (lambda x: torch.linalg.qr(x).Q, normal((5, 3))),
+    "least_squares": (lambda x, y: torch.linalg.lstsq(x, y).solution, normal((6, 3), (6, 2))),
+    "pseudo_inverse": (lambda x: torch.linalg.pinv(x), normal((5, 3))),
+    "log_determinant": (lambda x: torch.linalg.slogdet(x).logabsdet, definite(4)),
+    "triangle_solved": (
+        lambda x: torch.linalg.solve_triangular(x, torch.ones(3, 2), upper=False),
+        definite(3),
+    ),
+    "cholesky_solved": (
+        lambda x: torch.cholesky_solve(torch.ones(3, 2), torch.linalg.cholesky(x)),
+        definite(3),
+    ),
+    "whether_there_is_an_inverse": (lambda x: torch.linalg.inv_ex(x).info, definite(3)),
+    "nearest_rotation": (nearest_rotation, definite(3)),
+    "square_root_of_a_matrix": (square_root, definite(3)),
+    "singular_values": (lambda x: torch.linalg.svdvals(x), normal((4, 3))),
+    "transposed_times_vector": (lambda x, y: x.T @ y, normal((5, 3), (5,))),
+    "skew_symmetric": (skew_symmetric, normal((4, 3))),
+    "projected_points": (projected_points, normal((4, 3))),
     "matrix_exponential": (lambda x: torch.matrix_exp(x * 0.05), definite(3)),
     "rotation_matrix": (rotation_matrix, normal((5, 4))),
     "quaternion_apply": (quaternion_apply, normal((5, 4), (5, 3))),
     "history": (history, normal((4,), (3, 4))),
+    # statistics and special functions
+    "covariance": (lambda x: torch.cov(x), normal((3, 9))),
+    "correlation": (lambda x: torch.corrcoef(x), normal((3, 9))),
+    "cummin": (lambda x: x.cummin(1).values, X),
+    "nanmedian": (lambda x: x.nanmedian(1).values, X),
+    "pairwise_distances": (lambda x: F.pdist(x), normal((5, 3))),
+    "erfinv": (lambda x: torch.erfinv(x), unit((3, 4))),
+    "lgamma": (lambda x: torch.lgamma(x), positive((3, 4))),
+    "digamma": (lambda x: torch.digamma(x), positive((3, 4))),
+    "set_behind_a_mask": (
+        set_behind_a_mask,
+        lambda source: [*normal((2, 4))(source), *flags((4,))(source)],
+    ),
+    "diagonal_written": (diagonal_written, normal((3, 4))),
     # fft
+    "irfft_padded": (lambda x: torch.fft.irfft(torch.fft.rfft(x), n=12), normal((3, 7))),
     "fft_magnitude": (lambda x: torch.fft.fft(x).abs(), normal((3, 8))),
     "rfft": (lambda x: torch.view_as_real(torch.fft.rfft(x)), normal((3, 8))),
     "irfft": (lambda x: torch.fft.irfft(torch.fft.rfft(x), n=8), normal((3, 8))),

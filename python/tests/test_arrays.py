@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from veracity.errors import TraceError
 from veracity.tracing import array_table, arrays
 from veracity.tracing.array_table import words
+from veracity.tracing.replaced import Replaced
 
 
 class Log(TorchFunctionMode):
@@ -107,7 +108,8 @@ class Session:
         arrays.pause = self.log.pause
         arrays.escaped = lambda tensor, how: self.escapes.append(how)
         arrays.active = lambda: self.running
-        arrays.install_patches()
+        self.replaced = Replaced()
+        arrays.install_patches(self.replaced)
         self.log.__enter__()
         return self
 
@@ -115,7 +117,8 @@ class Session:
         """Set them back."""
         self.running = False
         self.log.__exit__(None, None, None)
-        arrays.remove_patches()
+        self.replaced.remove()
+        arrays.forget()
         for name, hook in self.before.items():
             setattr(arrays, name, hook)
 
@@ -848,12 +851,29 @@ def test_constructors_are_put_back_exactly() -> None:
     ]
     names += [(torch, name) for name in words("from_numpy as_tensor tensor")]
     before = [getattr(*name) for name in names]
-    arrays.install_patches()
-    arrays.install_patches()
-    assert all(getattr(*name) is not old for name, old in zip(names, before, strict=True))
-    arrays.remove_patches()
-    arrays.remove_patches()
-    assert [getattr(*name) for name in names] == before
+    replaced = Replaced()
+    arrays.install_patches(replaced)
+    ours = [getattr(*name) for name in names]
+    assert all(new is not old for new, old in zip(ours, before, strict=True))
+    for back in (replaced.withdraw, replaced.withdraw, replaced.remove, replaced.remove):
+        back()
+        assert [getattr(*name) for name in names] == before
+
+
+def test_constructors_that_were_withdrawn_are_put_back_but_not_over_others() -> None:
+    replaced = Replaced()
+    arrays.install_patches(replaced)
+    ours = np.asarray
+    replaced.withdraw()
+    theirs, before = (lambda value: value), np.zeros
+    np.zeros = theirs
+    try:
+        replaced.put_back()
+        assert np.asarray is ours
+        assert np.zeros is theirs
+    finally:
+        np.zeros = before
+        replaced.remove()
 
 
 def test_arrays_of_libraries_and_other_dtypes_stay_plain() -> None:
@@ -1280,6 +1300,7 @@ def test_a_traced_scalar_that_is_written_into_a_tensor_is_recorded() -> None:
 
 def test_the_class_of_tensors_is_put_back_exactly() -> None:
     before = dict(vars(torch.Tensor))
-    arrays.install_patches()
-    arrays.remove_patches()
+    replaced = Replaced()
+    arrays.install_patches(replaced)
+    replaced.remove()
     assert dict(vars(torch.Tensor)) == before

@@ -24,20 +24,8 @@ Tensors = list[torch.Tensor]
 #: What an exporter of torch 2.11 has no answer to. Each must be refused, and nothing else.
 REFUSED: dict[str, set[str]] = {
     "jit": set(),
-    "pt2": {"combinations", "quantile"},
-    "onnx": {
-        "cholesky",
-        "combinations",
-        "cummax",
-        "cumprod",
-        "inverse",
-        "kthvalue",
-        "matrix_exponential",
-        "median",
-        "quantile",
-        "searchsorted",
-        "solve",
-    },
+    "pt2": set(),
+    "onnx": set(),
 }
 #: What only the older ONNX exporter can translate.
 SECOND_EXPORTER = {"adaptive_max_pool", "cdist", "masked_select_sum"}

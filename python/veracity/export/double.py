@@ -21,7 +21,13 @@ Tensors = dict[str, torch.Tensor]
 #: Called with each step of a program: its name, arguments and result.
 Observe = Callable[[str, tuple[Any, ...], dict[str, Any], Any], None]
 
-_NARROW = frozenset({torch.float16, torch.bfloat16, torch.float32})
+#: What each narrow dtype becomes.
+_WIDE = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex64: torch.complex128,
+}
 #: Methods that name a dtype.
 _CASTS = frozenset({"float", "half", "bfloat16"})
 
@@ -78,8 +84,10 @@ class _Noise:
         self._eps, self._source = eps, source
 
     def __call__(self, value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or value.dtype != torch.float64:
+        if not isinstance(value, torch.Tensor) or value.dtype not in _WIDE.values():
             return value
+        if value.is_complex():  # each part is rounded by itself
+            return torch.complex(self(value.real), self(value.imag))
         drawn = torch.rand(value.shape, generator=self._source, dtype=torch.float64)
         return value * (1 + self._eps * (2 * drawn - 1).to(value.device))
 
@@ -143,13 +151,13 @@ def name_of(target: Any) -> str:
 
 
 def _wide(value: Any) -> Any:
-    narrow = isinstance(value, torch.Tensor) and value.dtype in _NARROW
-    return value.double() if narrow else value
+    narrow = isinstance(value, torch.Tensor) and value.dtype in _WIDE
+    return value.to(_WIDE[value.dtype]) if narrow else value
 
 
 def _widened(value: Any) -> Any:
     if isinstance(value, torch.dtype):
-        return torch.float64 if value in _NARROW else value
+        return _WIDE.get(value, value)
     if isinstance(value, dict):
         return {key: _widened(item) for key, item in value.items()}
     if type(value) in (tuple, list):

@@ -244,14 +244,53 @@ class _Builder:
             tuple(want.strides[dim] for dim in order),
         )
         if not _is_contiguous(packed):
-            return self._note(
-                self.graph.call_method("as_strided", (part, want.sizes, want.strides))
-            )
+            apart = self._strided(flat, _count(have), start, packed)
+            if apart is None:
+                return self._note(
+                    self.graph.call_method("as_strided", (part, want.sizes, want.strides))
+                )
+            return self._ordered(apart, order)
         shaped = self._note(self.graph.call_method("view", (part, packed.sizes)))
+        return self._ordered(shaped, order)
+
+    def _ordered(self, node: fx.Node, order: list[int]) -> fx.Node:
+        """Put dimensions back that were sorted."""
         if order == list(range(len(order))):
-            return shaped
+            return node
         back = tuple(order.index(dim) for dim in range(len(order)))
-        return self._note(self.graph.call_method("permute", (shaped, back)))
+        return self._note(self.graph.call_method("permute", (node, back)))
+
+    def _strided(self, flat: fx.Node, count: int, start: int, want: Geometry) -> fx.Node | None:
+        """Return a view with gaps by rows and steps, which can be written through everywhere.
+
+        Each dimension cuts the last one into rows of its stride, of which the others keep a part.
+        `torch.export` follows those, and no write through `as_strided`.
+        """
+        dims = [pair for pair in zip(want.sizes, want.strides, strict=True) if pair[0] > 1]
+        if not dims or any(stride < 1 for _, stride in dims):
+            return None
+        node, rows = flat, []
+        for number, (size, stride) in enumerate(dims):
+            reach = 1 + sum((one - 1) * step for one, step in dims[number + 1 :])
+            if number + 1 == len(dims):
+                steps = slice(start, start + (size - 1) * stride + 1, stride)
+                index: Any = (..., steps)
+                node = self.graph.call_function(operator.getitem, (node, index))
+                break
+            # The last row may end before its stride does: then all begin earlier.
+            early = max(0, start + size * stride - count)
+            if early > start or early + reach > stride:
+                return None
+            part = self.graph.call_method("narrow", (node, -1, start - early, size * stride))
+            rows.append(size)
+            node = self.graph.call_method("view", (self._note(part), (*rows, stride)))
+            self._note(node)
+            start, count = early, stride
+        self._note(node)
+        for dim, size in enumerate(want.sizes):
+            if size == 1:
+                node = self._note(self.graph.call_method("unsqueeze", (node, dim)))
+        return node
 
     # Outputs
 

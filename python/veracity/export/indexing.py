@@ -75,6 +75,8 @@ def setitem(tensor: torch.Tensor, index: Any, value: Any) -> None:
         value = _fitting(value, tensor, tensor.dim() - items[0].dim() + 1)
         torch.ops.aten.index_put_.default(tensor, [items[0]], value)
         return
+    if _set_among_others(tensor, items, value):
+        return
     plain, chosen = _without_scalars(tensor, index)
     if not chosen:
         tensor[index] = value
@@ -82,6 +84,35 @@ def setitem(tensor: torch.Tensor, index: Any, value: Any) -> None:
     view = tensor[plain]
     value = _fitting(value, view, view.dim() - len(chosen))
     torch.ops.aten.index_put_.default(view, _as_index_list(chosen), value)
+
+
+def _set_among_others(tensor: torch.Tensor, items: tuple[Any, ...], value: Any) -> bool:
+    """Assign where a mask stands among slices, `None` and `...`: the same for every place it picks.
+
+    Says whether it did; a value for each place has a size that depends on the mask.
+    """
+    masks = [number for number, item in enumerate(items) if _is_long_mask(item)]
+    others = [item for number, item in enumerate(items) if number not in masks]
+    if len(masks) != 1 or not others or not all(map(_is_basic, others)):
+        return False
+    mask = items[masks[0]]
+    plain = [*items[: masks[0]], *[slice(None)] * mask.dim(), *items[masks[0] + 1 :]]
+    view = tensor[tuple(plain)]
+    used = sum(1 for item in plain if item is not None and item is not ...)
+    before = sum(
+        tensor.dim() - used if item is ... else not isinstance(item, int)
+        for item in items[: masks[0]]
+    )
+    behind = view.dim() - before - mask.dim()
+    value = _fitting(value, view, view.dim() - mask.dim() + 1)
+    if value.dim() > behind:
+        *front, picked = value.shape[: value.dim() - behind]
+        if picked != 1:
+            return False
+        value = value.reshape(*front, *[1] * mask.dim(), *value.shape[value.dim() - behind :])
+    place = mask.reshape(*[1] * before, *mask.shape, *[1] * behind)
+    view.copy_(torch.where(place, value, view))
+    return True
 
 
 def _set_masked(tensor: torch.Tensor, index: Any, mask: torch.Tensor, value: Any) -> None:

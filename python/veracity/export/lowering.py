@@ -35,6 +35,7 @@ from veracity.export.replacements import (
     copied_out,
     detached,
     einsum_view,
+    filled_diagonal,
     fraction,
     like_type,
     meshgrid_views,
@@ -44,6 +45,15 @@ from veracity.export.replacements import (
     to_copy,
     transposed,
     where,
+)
+from veracity.export.unchecked import (
+    combinations,
+    correlation,
+    covariance,
+    distances,
+    least_squares,
+    nanquantile,
+    quantile,
 )
 from veracity.export.unsupported import unsupported
 
@@ -401,6 +411,18 @@ _REPLACED: dict[Operation, Callable[..., Any]] = {
     _function("where"): where,
     _function("frac"): fraction,
     _method("frac"): fraction,
+    _function("quantile"): quantile,
+    _method("quantile"): quantile,
+    _function("nanquantile"): nanquantile,
+    _method("nanquantile"): nanquantile,
+    _function("combinations"): combinations,
+    _function("cov"): covariance,
+    _method("cov"): covariance,
+    _function("corrcoef"): correlation,
+    _method("corrcoef"): correlation,
+    _function("pdist"): distances,
+    _function("linalg_lstsq"): least_squares,
+    _method("fill_diagonal_"): filled_diagonal,
     _method("__deepcopy__"): copied,
     _method("__copy__"): copied,
     _method("requires_grad_"): same,

@@ -262,6 +262,14 @@ def where(
     return condition.logical_and(yes).logical_or(condition.logical_not().logical_and(no))
 
 
+def filled_diagonal(tensor: torch.Tensor, fill_value: Any, wrap: bool = False) -> torch.Tensor:
+    """Do what `Tensor.fill_diagonal_` does, to a matrix through the view that exporters follow."""
+    if tensor.dim() != 2 or (wrap and tensor.shape[0] > tensor.shape[1]):
+        return tensor.fill_diagonal_(fill_value, wrap)
+    tensor.diagonal().fill_(fill_value)
+    return tensor
+
+
 def addmm(
     input: torch.Tensor,
     mat1: torch.Tensor,

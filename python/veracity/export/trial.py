@@ -14,6 +14,7 @@ import torch
 from veracity.errors import Diagnostic
 from veracity.export.batched import Many, run_at_once, run_each
 from veracity.export.bounds import Bound, differs, near, near_rows
+from veracity.export.double import rounding
 from veracity.export.fresh import Run
 from veracity.export.models import Made
 from veracity.tracing.nodes import Sample
@@ -64,8 +65,13 @@ class Trial:
         self.agreed = 0
         self.told: list[Diagnostic] = []
 
-    def run(self, *, at_once: bool) -> list[Sample]:
-        """Run the draws; return those that the model is wrong on."""
+    def run(self, *, at_once: bool, excuses_rounding: bool = False) -> list[Sample]:
+        """Run the draws; return those that the model is wrong on.
+
+        Args:
+            at_once: Whether the model can be run on all of them at once.
+            excuses_rounding: Whether a difference counts only beyond what rounding does there.
+        """
         names = list(self._many.inputs)
         stacks = [self._many.inputs[name] for name in names]
 
@@ -85,7 +91,7 @@ class Trial:
         reached = len(self._many) if not rows else rows[-1] + 1
         bad = [row for row in range(reached) if row not in good]
         self.agreed = len(good)
-        return self._wrong(bad)
+        return self._wrong(bad, excuses_rounding)
 
     def _agreeing(self, results: list[torch.Tensor], rows: list[int]) -> set[int]:
         if not rows or len(results) != len(self._outputs):
@@ -98,12 +104,12 @@ class Trial:
             right &= near_rows(want, found.to(want.device), self._bounds[name], 1).cpu()
         return {row for row, fine in zip(rows, right.tolist(), strict=True) if fine}
 
-    def _wrong(self, bad: list[int]) -> list[Sample]:
+    def _wrong(self, bad: list[int], excuses_rounding: bool) -> list[Sample]:
         wrong: list[Sample] = []
         for row in bad[:MOST_DIFFERING]:
             inputs, _ = self._many.row(row)
             sample = self._sample(inputs)
-            if not self._differs(sample):
+            if not self._differs(sample) or (excuses_rounding and self._rounds(sample)):
                 self.agreed += 1
                 continue
             corner = self._corner(sample)
@@ -130,6 +136,29 @@ class Trial:
             if differs(sample.outputs[name], got, self._bounds[name], 1):
                 return name
         return None
+
+    def _rounds(self, sample: Sample) -> bool:
+        """Say whether a model differs by no more than another order of operations may make.
+
+        The tolerance is for values of the size that was recorded: far larger ones that cancel leave
+        more of their rounding behind.
+        """
+        floats = [name for name in self._outputs if sample.outputs[name].is_floating_point()]
+        try:
+            moved = rounding(self._made.node, [sample], floats)
+            found = self._model(sample)
+        except Exception:  # any: not every program can be widened, nor every input taken
+            return False
+        for name, got in zip(self._outputs, found, strict=False):
+            want, bound = sample.outputs[name], self._bounds[name]
+            if name in moved and want.shape == got.shape and want.dtype == got.dtype:
+                apart = (got.cpu().double() - want.cpu().double()).abs()
+                close = near(want, got.to(want.device), bound, 1).cpu()
+                if not bool((close | (apart <= moved[name])).all()):
+                    return False
+            elif differs(want, got, bound, 1):
+                return False
+        return True
 
     def _corner(self, sample: Sample) -> str | None:
         """Return what is special about inputs that a model is wrong on, and right without it.
@@ -162,7 +191,7 @@ class Trial:
             are_inputs: Whether such values may come undeclared.
             hides_nan: Whether a number in the place of what torch gives is more than a note.
         """
-        wrong = self.run(at_once=False)
+        wrong = self.run(at_once=False, excuses_rounding=True)
         hidden = next(
             (one for one in wrong if are_inputs or (hides_nan and self._makes_numbers(one))), None
         )

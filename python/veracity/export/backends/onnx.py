@@ -164,9 +164,8 @@ def _translated(
         if not writes(module):
             raise
         # The exporter's own way to write through a view may be one that it refuses.
-        with torch.no_grad():
-            program = program.run_decompositions(pure_writes.table())
-        return _model_of(program, module, ports, options, notes)
+        pure = _with_pure_writes(program, module, ports)
+        return _model_of(pure, module, ports, options, notes)
 
 
 def _model_of(
@@ -202,14 +201,20 @@ def _checked_program(made: Any) -> Any:
     return made
 
 
+def _with_pure_writes(
+    program: torch.export.ExportedProgram, module: fx.GraphModule, ports: Ports
+) -> torch.export.ExportedProgram:
+    try:
+        with torch.no_grad():
+            return program.run_decompositions(pure_writes.table())  # type: ignore[no-any-return]
+    except Exception as error:  # any: torch.export raises whatever it meets
+        raise exporter_refused(error, module, ports) from error
+
+
 def _without_writes(module: fx.GraphModule, ports: Ports) -> torch.nn.Module:
     """Return the same computation without writes; the older exporter loses those through views."""
     program = exported_program(module, ports)
-    try:
-        with torch.no_grad():
-            plain = program.run_decompositions(pure_writes.table()).module()
-    except Exception as error:  # any: torch.export raises whatever it meets
-        raise exporter_refused(error, module, ports) from error
+    plain: Any = _with_pure_writes(program, module, ports).module()
     for node in list(plain.graph.nodes):
         if node.op == "call_module":  # checks of the inputs' shapes, which are fixed here
             plain.graph.erase_node(node)

@@ -15,6 +15,8 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
+from veracity.export.backends import onnx_algebra, onnx_orders, onnx_special
+
 #: What torch takes for an operation that is to stay.
 _AS_IT_IS = cast(torch.Tensor, NotImplemented)
 #: Longer sums of exponentials are left to the exporter: the way around takes the square in memory.
@@ -286,9 +288,18 @@ def _dtype(node: fx.Node) -> torch.dtype:
     return cast(torch.dtype, node.meta["val"].dtype)
 
 
+def _everywhere(
+    table: dict[Any, Callable[..., Any]],
+) -> dict[Any, tuple[Callable[[fx.Node], bool], Callable[..., Any]]]:
+    return {one: (_always, function) for one, function in table.items()}
+
+
 _ATEN = torch.ops.aten
 #: For which calls of an operation another form is used; the result of a call says it.
-_TABLE: dict[Any, tuple[Callable[[fx.Node], bool], Callable[..., torch.Tensor]]] = {
+_TABLE: dict[Any, tuple[Callable[[fx.Node], bool], Callable[..., Any]]] = {
+    **_everywhere(onnx_algebra.TABLE),
+    **_everywhere(onnx_orders.TABLE),
+    **_everywhere(onnx_special.TABLE),
     _ATEN.sign.default: (_floats, sign),
     _ATEN.sgn.default: (_floats, sign),
     _ATEN.signbit.default: (_always, signbit),

@@ -3,7 +3,8 @@
 Its `MaxPool`, `ReduceMax`, `ReduceMin`, `ArgMax` and `ArgMin` drop NaN, some of them by the place
 that it is at; `TopK` leaves it anywhere, and `GridSample` reads zero there, and anything where a
 place is far outside; its `Clip` without an upper limit makes the largest float of infinity; and its
-`Max`, `Min` and `Clip` of 64-bit integers are wrong from 2**31 on. A NaN that a camera or a
+`Max`, `Min` and `Clip` of 64-bit integers are wrong from 2**31 on; its `MatMul` of a transposed
+matrix and a vector is wrong from the first value on. A NaN that a camera or a
 division makes has to arrive, or nobody notices it. Values keep their names: what is added stands
 behind or in the place of an operator.
 """
@@ -76,6 +77,8 @@ class _Place:
         return self.kind in _FLOATS
 
     def is_nan(self) -> Any:
+        if self.kind == "DOUBLE":  # the embedded engine has no other way
+            return self.add("Not", self.add("Equal", self.given, self.given))
         return self.add("IsNaN", self.given)
 
     def again(self, given: Any) -> Any:
@@ -240,6 +243,27 @@ def _limit(place: _Place) -> None:
         place.instead(place.add(name, place.given, limit))
 
 
+def _product(place: _Place) -> None:
+    """Multiply with a vector as with a matrix of one column or row.
+
+    ONNX Runtime fuses a transposition with the product behind it, and then takes the wrong
+    dimension of a vector.
+    """
+    ranks = [None if one.shape is None else len(one.shape) for one in place.node.inputs]
+    if 1 not in ranks or None in ranks:
+        return
+    left, right = place.node.inputs
+    flat = []
+    if ranks[0] == 1:
+        left = place.add("Unsqueeze", left, place.constant([0], "INT64"))
+        flat.append(-2)
+    if ranks[1] == 1:
+        right = place.add("Unsqueeze", right, place.constant([1], "INT64"))
+        flat.append(-1)
+    found = place.add("MatMul", left, right)
+    place.instead(place.add("Squeeze", found, place.constant(flat, "INT64")))
+
+
 def _choose(place: _Place) -> None:
     if place.kind != "INT64" or len(place.node.inputs) != 2:
         return
@@ -268,4 +292,5 @@ _RULES: dict[str, Callable[[_Place], None]] = {
     "Clip": _limit,
     "Max": _choose,
     "Min": _choose,
+    "MatMul": _product,
 }
