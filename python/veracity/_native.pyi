@@ -108,6 +108,22 @@ class CarriedState:
     latest_view: int
     delay: int
 
+class FunctionMode:
+    def __init__(
+        self,
+        recorder: Recorder,
+        has_own_way: Callable[[Any], bool],
+        find_usual: Callable[[Any], Any],
+    ) -> None: ...
+    def __call__(
+        self,
+        mode: Any,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any: ...
+
 class Recorder:
     def __init__(self, hooks: Any) -> None: ...
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any: ...

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ from veracity.tracing.array_composed import vectorized
 from veracity.tracing.array_operations import array_of_items, constant_array, perform, tell_of
 from veracity.tracing.array_plain import LIBRARIES, traced_name, traced_names
 from veracity.tracing.array_table import cast, words
+from veracity.tracing.replaced import Replaced
 
 _MAKERS = words("zeros ones empty full eye identity arange linspace")
 _CONVERTERS = words("array asarray asanyarray ascontiguousarray")
@@ -51,60 +53,42 @@ _WITH_NUMBERS = (
     ),
 )
 
-_originals: dict[tuple[Any, str], Any] = {}
 
-
-def install() -> None:
-    """Put the replacements in place; a second call changes nothing."""
-    if _originals:
-        return
+def install(replaced: Replaced) -> None:
+    """Put the replacements in place until `replaced` is removed."""
+    replace = functools.partial(_replace, replaced)
+    taken: set[str] = {*_CONVERTERS, *_MAKERS}
     for name in _CONVERTERS:
-        _replace(numpy, name, _converter)
+        replace(numpy, name, _converter)
     for name in _MAKERS:
-        _replace(numpy, name, _maker)
+        replace(numpy, name, _maker)
     for module in (numpy, numpy.linalg, numpy.fft):
         for name, function in list(vars(module).items()):
-            if hasattr(function, "_implementation") and (module, name) not in _originals:
-                _replace(module, name, _taking_lists)
+            if hasattr(function, "_implementation") and not (module is numpy and name in taken):
+                replace(module, name, _taking_lists)
     for name, function in list(vars(numpy.random).items()):
         if callable(function) and not isinstance(function, type) and not name.startswith("_"):
-            _replace(numpy.random, name, _refusing)
-    _replace(numpy.vectorize, "__call__", _vectorized)
+            replace(numpy.random, name, _refusing)
+    replace(numpy.vectorize, "__call__", _vectorized)
     for owner, names in _WITH_NUMBERS:
         for name in names:
-            _replace(owner, name, _taking_numbers)
-    _replace(numpy, "nditer", _iterating)
+            replace(owner, name, _taking_numbers)
+    replace(numpy, "nditer", _iterating)
     for name in _SIZED:
-        _replace(torch, name, _sized_by_numbers)
-    _replace(torch.Tensor, "__setitem__", _taking_a_scalar)
-    _replace(torch.Tensor, "new_tensor", _new_tensor)
-    _replace(torch, "from_numpy", _from_numpy)
-    _replace(torch, "as_tensor", functools.partial(_to_tensor, copies=False))
-    _replace(torch, "tensor", functools.partial(_to_tensor, copies=True))
+        replace(torch, name, _sized_by_numbers)
+    replace(torch.Tensor, "__setitem__", _taking_a_scalar)
+    replace(torch.Tensor, "new_tensor", _new_tensor)
+    replace(torch, "from_numpy", _from_numpy)
+    replace(torch, "as_tensor", functools.partial(_to_tensor, copies=False))
+    replace(torch, "tensor", functools.partial(_to_tensor, copies=True))
 
 
-def remove() -> None:
-    """Put back what was there; a second call changes nothing.
-
-    A name that somebody else has replaced in the meantime is left to them.
-    """
-    for (module, name), (original, replacement, inherited) in _originals.items():
-        if getattr(module, name) is not replacement:
-            pass
-        elif inherited:
-            delattr(module, name)
-        else:
-            setattr(module, name, original)
-        _scriptable.pop(id(replacement), None)
-    _originals.clear()
-
-
-def _replace(module: Any, name: str, make: Callable[[Any, str], Any]) -> None:
+def _replace(replaced: Replaced, module: Any, name: str, make: Callable[[Any, str], Any]) -> None:
     original = getattr(module, name)
     replacement = functools.wraps(original)(make(original, name))
-    _originals[module, name] = (original, replacement, name not in vars(module))
     _scriptable[id(replacement)] = _scriptable.get(id(original))
-    setattr(module, name, replacement)
+    weakref.finalize(replacement, _scriptable.pop, id(replacement), None)
+    replaced.put(module, name, replacement)
 
 
 def _for_user(name: str) -> bool:
@@ -264,6 +248,7 @@ def _taking_numbers(original: Any, name: str) -> Any:
                 raise
             return original(*changed, **named)
 
+    setattr(call, arrays.TAKES_NUMBERS, original)
     return call
 
 

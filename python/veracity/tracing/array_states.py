@@ -19,7 +19,7 @@ import torch
 from veracity.tracing import arrays
 from veracity.tracing.array_operations import traced_target
 from veracity.tracing.array_table import DTYPES
-from veracity.tracing.heap import Root, Walk
+from veracity.tracing.heap import Root
 from veracity.tracing.node import TracedNode
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ class ArrayStates:
         #: Where states were found.
         self._paths: dict[str, set[str]] = collections.defaultdict(set)
 
-    def look(self, node: TracedNode, roots: list[Root], names: frozenset[str] | None) -> None:
-        """Look at the arrays as a pass begins."""
+    def look(self, node: TracedNode, seen: list[Root]) -> None:
+        """Look at the arrays among what code can reach as a pass begins."""
         if arrays.kept_memories:
             arrays.watch.reach_plain(True)
-        found = dict(_reached(Walk(roots, names=names)))
+        found = dict(_reached(seen))
         if node.name not in self._first:
             self._first[node.name] = {
                 path: array.copy() for path, array in found.items() if _is_untraced(array)
@@ -86,10 +86,10 @@ def _is_untraced(array: Any) -> bool:
     return _is_plain(array) or isinstance(array, numpy.generic)
 
 
-def _reached(walk: Walk) -> Iterator[tuple[str, Any]]:
+def _reached(seen: list[Root]) -> Iterator[tuple[str, Any]]:
     """Give the arrays that the code can reach, with the ways to them."""
     count = 0
-    for path, _, value in walk:
+    for path, _, value in seen:
         if count >= MOST_ARRAYS:
             return
         is_array = _is_untraced(value) or arrays.is_traced(value)

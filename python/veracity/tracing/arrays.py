@@ -31,6 +31,10 @@ import torch
 
 from veracity.errors import VeracityError, refuse
 from veracity.tracing.array_table import Unmapped, torch_dtype
+from veracity.tracing.replaced import Replaced
+
+#: Attribute of functions that take traced scalars for numbers: the function of torch.
+TAKES_NUMBERS = "_veracity_takes_numbers"
 
 # ----------------------------------------------------------------------------------------- hooks
 
@@ -493,18 +497,15 @@ def forwards(value: Any) -> Any:
     return value.copy() if is_array(value) and state_of(value).reversed_axes else value
 
 
-def install_patches() -> None:
+def install_patches(replaced: Replaced) -> None:
     """Make NumPy's and torch's constructors keep traced arrays traced."""
     from veracity.tracing import array_patches
 
-    array_patches.install()
+    array_patches.install(replaced)
 
 
-def remove_patches() -> None:
-    """Put the constructors back."""
-    from veracity.tracing import array_patches
-
-    array_patches.remove()
+def forget() -> None:
+    """Let go of what was remembered of arrays."""
     _constants.clear()
     _memories.clear()
     kept_memories.clear()

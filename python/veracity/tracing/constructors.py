@@ -10,28 +10,27 @@ mode sees it.
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy
 import torch
 
 from veracity.tracing import arrays
+from veracity.tracing.replaced import Replaced
 
 _KINDS = "Bool Byte Char Short Int Long Half BFloat16 Float Double"
 
 
-def install(undo: contextlib.ExitStack) -> None:
-    """Put the replacements in place until `undo` is closed."""
+def install(replaced: Replaced) -> None:
+    """Put the replacements in place until `replaced` is removed."""
     for kind in _KINDS.split():
         name = f"{kind}Tensor"
         original = getattr(torch, name, None)
         if original is not None:
-            undo.callback(setattr, torch, name, original)
-            setattr(torch, name, _Legacy(f"torch.{name}", (), {"original": original}))
+            legacy = _Legacy(f"torch.{name}", (), {"original": original})
+            replaced.put(torch, name, legacy)
     if "__new__" not in vars(torch.Tensor):
-        undo.callback(delattr, torch.Tensor, "__new__")
-        torch.Tensor.__new__ = _new  # type: ignore[method-assign]
+        replaced.put(torch.Tensor, "__new__", staticmethod(_new))
 
 
 class _Legacy(type):

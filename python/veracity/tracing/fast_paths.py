@@ -8,7 +8,6 @@ Whether the mask is one that torch would take is part of what is recorded.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -16,9 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from veracity.tracing.replaced import Replaced
 
-def install(undo: contextlib.ExitStack, active: Callable[[], bool]) -> None:
-    """Give encoders the values of their fast path while `active`; undone by `undo`."""
+
+def install(replaced: Replaced, active: Callable[[], bool]) -> None:
+    """Give encoders the values of their fast path while `active`."""
     original = nn.TransformerEncoder.forward
 
     @functools.wraps(original)
@@ -42,8 +43,7 @@ def install(undo: contextlib.ExitStack, active: Callable[[], bool]) -> None:
         finally:
             hook.remove()
 
-    undo.callback(setattr, nn.TransformerEncoder, "forward", original)
-    setattr(nn.TransformerEncoder, "forward", forward)  # noqa: B010 - mypy refuses the other way
+    replaced.put(nn.TransformerEncoder, "forward", forward)
 
 
 def _would_be_nested(encoder: nn.TransformerEncoder, src: Tensor, mask: Tensor | None) -> bool:

@@ -29,7 +29,7 @@ import struct
 import sys
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -138,9 +138,9 @@ class Walk:
                 )
 
 
-def compared(walk: Walk) -> Iterator[tuple[str, tuple[str, Any]]]:
+def compared(seen: Iterable[Root]) -> Iterator[tuple[str, tuple[str, Any]]]:
     """Give what is compared between two walks: plain values, and marks of everything else."""
-    for path, key, value in walk:
+    for path, key, value in seen:
         if isinstance(value, PLAIN):
             yield path, (key, value)
             continue
@@ -313,11 +313,17 @@ def _of_class(value: type) -> Iterator[tuple[str, str | None, Any]]:
                 yield f".{name}", f".{name}", item
 
 
+def is_library(module: ModuleType) -> bool:
+    """Say whether a module is none of the user's: nothing in it is looked at."""
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return module.__name__ in sys.builtin_module_names
+    return owner_of_file(file) != _USER
+
+
 def _of_module(module: ModuleType) -> Iterator[tuple[str, str | None, Any]]:
     """Give the plain variables of a module that the user wrote: settings are kept there."""
-    file = getattr(module, "__file__", None)
-    compiled = file is None and module.__name__ in sys.builtin_module_names
-    if compiled or (file is not None and owner_of_file(file) != _USER):
+    if is_library(module):
         return
     for name, item in list(vars(module).items()):
         if isinstance(item, PLAIN) and not name.startswith("__"):

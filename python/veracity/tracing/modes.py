@@ -13,6 +13,7 @@ import contextlib
 import functools
 import queue
 import threading
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,8 +21,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from veracity._native import Recorder
+from veracity._native import FunctionMode, Recorder
 from veracity.tracing import arrays
+from veracity.tracing.replaced import Replaced
 from veracity.tracing.sparse import Sparse
 
 #: How deep a message is searched for tensors.
@@ -59,23 +61,25 @@ class RecordingMode(TorchFunctionMode):
         """Record with `recorder`."""
         super().__init__()
         self._call = recorder.call
+        # Native, and still a method of this object: torch insists on that.
+        handler = FunctionMode(recorder, _has_own_way, _usual)
+        vars(self)["__torch_function__"] = types.MethodType(handler, self)
         self._has_open = recorder.has_open
         self.sparse = Sparse(recorder)
         #: Given tensors of which Python gets a value while no node is open.
         self.left_between: Callable[[torch.Tensor, bool], None] | None = None
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+    def own_way(
+        self, kind: Any, func: Callable[..., Any], kinds: Any, args: Any, kwargs: Any
     ) -> Any:
-        """Run the call and record it."""
-        for kind in types:
-            if _has_own_way(kind):  # what it calls is recorded, and not what called it
-                with self:
-                    return kind.__torch_function__(func, types, args, kwargs or {})
+        """Let a subclass of tensors compute: what it calls is recorded, and not what called it."""
+        with self:
+            return kind.__torch_function__(func, kinds, args, kwargs or {})
+
+    def look(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None
+    ) -> Any:
+        """Run and record a call that may be one of a special kind."""
         if self.sparse.concerns(func):
             with _native.DisableTorchFunctionSubclass(), _without_dispatch():
                 result = self.sparse.call(func, args, kwargs)
@@ -103,7 +107,16 @@ class RecordingMode(TorchFunctionMode):
         return _FORMED[func], tuple(given) if size is None else (size, *given), options
 
 
-@functools.lru_cache(maxsize=256)
+def _usual(func: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return what is called where a call is recorded as it is; most are, and all are asked.
+
+    A method that a session replaced to take traced scalars is the method itself: the recorder
+    knows scalars.
+    """
+    special = func in _LEAVING or func in _FORMED or Sparse.may_concern(func)
+    return None if special else getattr(func, arrays.TAKES_NUMBERS, func)
+
+
 def _has_own_way(kind: Any) -> bool:
     """Say whether a subclass of tensors that the user wrote computes in a way of its own."""
     way = getattr(kind, "__torch_function__", None)
@@ -257,26 +270,18 @@ def _memory_in(item: Any, depth: int = 0) -> Iterator[torch.Tensor]:
 class RecordedThreads:
     """Threads that start during a session are recorded, and so is work given to older ones."""
 
-    def __init__(self, modes: Modes, recorder: Recorder) -> None:
+    def __init__(self, modes: Modes, recorder: Recorder, replaced: Replaced) -> None:
         """Record with `modes`; nothing happens before `install`."""
-        self._modes, self._recorder = modes, recorder
-        self._patched: list[tuple[type, str, Any, Any]] = []
+        self._modes, self._recorder, self._replaced = modes, recorder, replaced
 
     def install(self) -> None:
-        """Patch what every thread and every item of a pool goes through."""
+        """Replace what every thread and every item of a pool goes through."""
         # Below `run`, which subclasses override.
         self._patch(threading.Thread, "_bootstrap_inner")
         self._patch(concurrent.futures.thread._WorkItem, "run")
         self._patch_bare_threads()
         if len(threading.enumerate()) > 1:
             self._watch_queues()
-
-    def remove(self) -> None:
-        """Restore what is still ours."""
-        for owner, name, original, patched in self._patched:
-            if getattr(owner, name) is patched:
-                setattr(owner, name, original)
-        self._patched.clear()
 
     def _patch_bare_threads(self) -> None:
         """Record threads that are begun without `threading`."""
@@ -294,8 +299,7 @@ class RecordedThreads:
 
             return original(recorded if modes.installed else function, *args)
 
-        _thread.start_new_thread = start
-        self._patched.append((_thread, "start_new_thread", original, start))  # type: ignore[arg-type]
+        self._replaced.put(_thread, "start_new_thread", start)
 
     def _watch_queues(self) -> None:
         """Notice tensors that are put into a queue: an older thread may take them, unseen."""
@@ -309,8 +313,7 @@ class RecordedThreads:
                     recorder.escape(one, "another thread", 0)
             return original(self, item, *args, **kwargs)
 
-        queue.Queue.put = put  # type: ignore[method-assign]
-        self._patched.append((queue.Queue, "put", original, put))
+        self._replaced.put(queue.Queue, "put", put)
 
     def _patch(self, owner: type, name: str) -> None:
         original = getattr(owner, name)
@@ -326,5 +329,4 @@ class RecordedThreads:
             finally:
                 modes.remove()
 
-        setattr(owner, name, recorded)
-        self._patched.append((owner, name, original, recorded))
+        self._replaced.put(owner, name, recorded)

@@ -14,7 +14,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -37,7 +37,7 @@ from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
 from veracity.tracing.reached import Reached
 from veracity.tracing.reads import Region, region_of
-from veracity.tracing.resolving import Names, may_run, names_of, ran_at
+from veracity.tracing.resolving import NO_OBJECT, Names, may_run, names_of, ran_at
 from veracity.tracing.trail import keep_trail, user_frame
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class PythonStates:
         self._roots: dict[str, list[heap.Root]] = {}
         #: The variables of the running function, or the function, that a pass began with.
         self._given: dict[str, list[heap.Root]] = {}
+        #: What variables held when a pass began, by node and name.
+        self._held: dict[str, dict[str, heap.Root]] = {}
         self._code: dict[str, list[Reached]] = {}
         self._judged: set[tuple[str, str]] = set()
         #: Values that changed before a pass was watched, by node and key.
@@ -103,16 +105,16 @@ class PythonStates:
     def _look(self, node: TracedNode, roots: list[tuple[str, str, Any]]) -> None:
         code = self._with_what_ran(node)
         self._tell_threads(node, code)
-        # For the last look, when no function is running; tensors are not kept alive for it.
-        self._given[node.name] = [one for one in roots if not isinstance(one[2], torch.Tensor)]
+        self._keep_for_last(node, roots)
         roots = [*roots, *_globals(code), *self._session.witness.roots.get(node.name, ())]
         names = _names_read(code)
         roots = [one for one in roots if _is_read(one[0], names)]
-        self._session.array_states.look(node, roots, names)
-        self._session.queues.look(node, roots, names)
         self._roots[node.name] = roots
         walk = Walk(roots, names=names)
-        found = dict(heap.compared(walk))
+        seen = list(walk)
+        self._session.array_states.look(node, seen)
+        self._session.queues.look(node, seen)
+        found = dict(heap.compared(seen))
         if walk.was_cut:
             self._session.tell(findings.too_many_objects(node.name, node.location))
         first = self._first.get(node.name)
@@ -124,6 +126,21 @@ class PythonStates:
             before = self._settled.get((node.name, path), known[1])
             if not heap.same(before, value) and not self._settles(node, path, known[1], value):
                 self._changed(node, code, path, key)
+
+    def _keep_for_last(self, node: TracedNode, roots: list[tuple[str, str, Any]]) -> None:
+        """Keep what is looked at when no function is running any more, without tensors.
+
+        A variable that holds another object on every pass is made anew by the function that
+        begins the pass: what becomes of it afterwards is no state.
+        """
+        held = {name: (name, key, value) for name, key, value in roots if not _is_tensor(value)}
+        before = self._held.get(node.name)
+        self._given[node.name] = [
+            root
+            for name, root in held.items()
+            if before is None or (name in before and before[name][2] is root[2])
+        ]
+        self._held[node.name] = held
 
     def _with_what_ran(self, node: TracedNode) -> list[Reached]:
         """Return the code of a node: what its source shows, and whatever else ran."""
@@ -156,6 +173,7 @@ class PythonStates:
         self._first.clear()
         self._roots.clear()
         self._given.clear()
+        self._held.clear()
         self._code.clear()
         self._settled.clear()
 
@@ -249,6 +267,10 @@ class PythonStates:
                 self._session.tell(findings.armed_errors(node.name, place))
 
 
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
 def _globals(code: list[Reached]) -> Iterator[tuple[str, str, Any]]:
     """Give the variables of modules that the code names."""
     seen: set[tuple[int, str]] = set()
@@ -256,8 +278,10 @@ def _globals(code: list[Reached]) -> Iterator[tuple[str, str, Any]]:
         for node in source.own_nodes(scope):
             if isinstance(node, ast.Name) and (id(names._module), node.id) not in seen:
                 seen.add((id(names._module), node.id))
-                if node.id in names._module:
-                    yield node.id, f"@{node.id}", names._module[node.id]
+                value = names._module.get(node.id, NO_OBJECT)
+                library = isinstance(value, ModuleType) and heap.is_library(value)
+                if value is not NO_OBJECT and not library:
+                    yield node.id, f"@{node.id}", value
             elif isinstance(node, ast.Import):
                 for alias in node.names:
                     name = alias.asname or alias.name

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity.tracing import arrays, replaying
-from veracity.tracing.heap import Root, Walk
+from veracity.tracing.heap import Root
 from veracity.tracing.node import TracedNode
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ class Queues:
         #: Their entries as the latest pass began, by node.
         self._entries: dict[str, list[list[torch.Tensor]]] = {}
 
-    def look(self, node: TracedNode, roots: list[Root], names: frozenset[str] | None) -> None:
-        """Look at the queues as a pass begins."""
-        found = [_tensors(queue) for queue in _sequences(Walk(roots, names=names))]
+    def look(self, node: TracedNode, seen: list[Root]) -> None:
+        """Look at the queues among what code can reach as a pass begins."""
+        found = [_tensors(queue) for queue in _sequences(seen)]
         self._entries[node.name] = [entries for entries in found if len(entries) > 1]
 
     def unfilled(self, node: TracedNode, execution: int) -> list[str]:
@@ -84,6 +84,6 @@ def _tensor(item: Any) -> torch.Tensor | None:
     return arrays.known_constant(item)
 
 
-def _sequences(walk: Walk) -> Iterator[Any]:
-    found = (value for _, _, value in walk if isinstance(value, _QUEUES))
+def _sequences(seen: list[Root]) -> Iterator[Any]:
+    found = (value for _, _, value in seen if isinstance(value, _QUEUES))
     return itertools.islice(found, MOST_QUEUES)

@@ -15,7 +15,7 @@ import torch
 
 from veracity.tracing import arrays, observers
 from veracity.tracing.operations import owner_of_file
-from veracity.tracing.source import Scope, only_lambda, own_nodes, tree_of
+from veracity.tracing.source import Scope, definitions, only_lambda, own_nodes, tree_of
 from veracity.tracing.trail import ClassOf, Step
 
 NO_OBJECT: Any = object()
@@ -363,9 +363,7 @@ def _definition(code: Any) -> Scope | None:
     tree = tree_of(code.co_filename)
     if tree is None:
         return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
-            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            if first == code.co_firstlineno:
-                return node
+    found = definitions(tree).get((code.co_name, code.co_firstlineno))
+    if found is not None:
+        return found
     return only_lambda(tree, code) if code.co_name == "<lambda>" else None

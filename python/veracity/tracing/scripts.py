@@ -10,7 +10,6 @@ A graph with anything that is not listed here is left to TorchScript.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import operator
 import warnings
@@ -18,6 +17,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+
+from veracity.tracing.replaced import Replaced
 
 #: Values of enumerations, which graphs hold as numbers.
 _DTYPES: dict[int, Any] = dict(
@@ -127,7 +128,7 @@ _STRUCTURE = {
 }
 
 
-def install(undo: contextlib.ExitStack, is_recorded: Callable[[], bool]) -> None:
+def install(replaced: Replaced, is_recorded: Callable[[], bool]) -> None:
     """Walk the graphs of scripted modules while `is_recorded`."""
     kind: Any = torch.jit.ScriptModule
     original = kind.__call__
@@ -139,8 +140,7 @@ def install(undo: contextlib.ExitStack, is_recorded: Callable[[], bool]) -> None
             return original(module, *args, **kwargs)
         return program.run(args, kwargs)
 
-    undo.callback(delattr, kind, "__call__")
-    kind.__call__ = call
+    replaced.put(kind, "__call__", call)
 
 
 def _has_hooks(module: torch.nn.Module) -> bool:

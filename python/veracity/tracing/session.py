@@ -74,7 +74,6 @@ class Session:
         self.nodes: dict[str, TracedNode] = {}
         self.diagnostics: list[Diagnostic] = []
         self.escapes: dict[str, list[tuple[str, str, int]]] = {}
-        self._threads = RecordedThreads(self.modes, self.recorder)
         self._patches = PatchSet(options.patching, self._is_traced_value)
         self.undo = contextlib.ExitStack()
         self._clock = 0
@@ -97,6 +96,8 @@ class Session:
         self.skips = Skips(self)
         self.modes.listen_between(self._left_between)
         self.surroundings = Surroundings(self)
+        self._replaced = self.surroundings.replaced
+        self._threads = RecordedThreads(self.modes, self.recorder, self._replaced)
         self.log = ExportLog(options.folder, verbose=options.verbose)
 
     # Life
@@ -107,12 +108,12 @@ class Session:
             undo.callback(self.log.close)
             self._patches.install()
             undo.callback(self._patches.uninstall)
+            undo.callback(self._replaced.remove)
             self.surroundings.hook_arrays(undo)
             self.surroundings.run_eagerly(undo)
-            self.surroundings.fill_lazy_modules_unseen(undo)
+            self.surroundings.fill_lazy_modules_unseen()
             self.surroundings.remember_everything()
             self._threads.install()
-            undo.callback(self._threads.remove)
             self.modes.install()
             undo.callback(self.modes.remove)
             self.undo = undo.pop_all()
@@ -231,15 +232,20 @@ class Session:
         if self.recorder.has_open():
             return self.recording
         if self._wants_rest(node) and len(self._threads_seen) < 2:
-            self.recording = False
-            return False
-        if wanted and not self.recording:
+            self._leave_alone()
+        elif wanted and not self.recording:
+            self._replaced.put_back()
             self.surroundings.remember_everything()
             self.recorder.resume()
             self.recording = True
         elif not wanted and self.recording and self._may_rest():
-            self.recording = False
+            self._leave_alone()
         return self.recording
+
+    def _leave_alone(self) -> None:
+        """Let the program run as it does without a session, until a pass is recorded again."""
+        self.recording = False
+        self._replaced.withdraw()
 
     @staticmethod
     def _wants_rest(node: TracedNode) -> bool:

@@ -11,6 +11,7 @@ there is a tick.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
@@ -72,8 +73,8 @@ class Skips:
             if frame is None or owner_of_file(frame.f_code.co_filename) != _USER:
                 return
             roots = [(name, f"={name}", value) for name, value in list(frame.f_locals.items())]
-            names = frozenset(_names_in(frame.f_code))
-            found = dict(heap.compared(Walk(roots, names=names, most=MOST_OBJECTS)))
+            walk = Walk(roots, names=_names_in(frame.f_code), most=MOST_OBJECTS)
+            found = dict(heap.compared(walk))
             first = self._first.setdefault((frame.f_code, node.name), found)
             changed = self._changed.setdefault(frame.f_code, set())
             changed.update(
@@ -168,12 +169,12 @@ class Skips:
         return found
 
 
-def _names_in(code: CodeType) -> Iterator[str]:
-    """Give every name that a function mentions, and those inside of it."""
-    yield from (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names_in(constant)
+@functools.lru_cache(maxsize=1024)
+def _names_in(code: CodeType) -> frozenset[str]:
+    """Return every name that a function mentions, and those inside of it."""
+    own = (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars)
+    inside = [_names_in(one) for one in code.co_consts if isinstance(one, CodeType)]
+    return frozenset(own).union(*inside)
 
 
 def _place(trail: Trail) -> tuple[tuple[int, int], ...]:

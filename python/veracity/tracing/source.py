@@ -123,6 +123,18 @@ def file_of(node: ast.AST) -> str:
     return str(getattr(root, "file", ""))
 
 
+def definitions(tree: ast.Module) -> dict[tuple[str, int], Scope]:
+    """Return the functions of a module by their names and first lines, decorators included."""
+    kept: Any = tree
+    if not hasattr(kept, "definitions"):
+        kept.definitions = {
+            (node.name, min([node.lineno, *(one.lineno for one in node.decorator_list)])): node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        }
+    return kept.definitions  # type: ignore[no-any-return]
+
+
 def scopes(tree: ast.Module) -> Iterator[Scope]:
     """Yield the module and every function in it."""
     yield tree
@@ -131,8 +143,15 @@ def scopes(tree: ast.Module) -> Iterator[Scope]:
             yield node
 
 
-def own_nodes(scope: Scope) -> Iterator[ast.AST]:
-    """Yield what belongs to a function itself, and not to functions and classes inside of it."""
+def own_nodes(scope: Scope) -> list[ast.AST]:
+    """Return what belongs to a function itself, and not to functions and classes inside of it."""
+    kept: Any = scope  # looked at once for a source: it is asked for on every pass
+    if not hasattr(kept, "own_nodes"):
+        kept.own_nodes = list(_own_nodes(scope))
+    return kept.own_nodes  # type: ignore[no-any-return]
+
+
+def _own_nodes(scope: Scope) -> Iterator[ast.AST]:
     waiting: list[ast.AST] = list(scope.body)
     while waiting:
         node = waiting.pop()

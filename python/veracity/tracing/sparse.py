@@ -45,6 +45,12 @@ class Sparse:
         self._recorder = recorder
         self._dense: Any = WeakTensorKeyDictionary()
 
+    @staticmethod
+    def may_concern(func: Callable[..., Any]) -> bool:
+        """Say whether a function makes sparse constants, or multiplies matrices."""
+        name = getattr(func, "__name__", "")
+        return name in _MAKERS or name in _PRODUCTS
+
     def concerns(self, func: Callable[..., Any]) -> bool:
         """Say whether a call may make a sparse constant, or multiply one."""
         name = getattr(func, "__name__", "")

@@ -15,6 +15,7 @@ import torch.utils.dlpack
 
 from veracity._generators import gpu_in_use
 from veracity.tracing import array_plain, arrays, constructors, decisions, fast_paths, scripts
+from veracity.tracing.replaced import Replaced
 
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
@@ -35,6 +36,7 @@ class Surroundings:
     def __init__(self, session: Session) -> None:
         """Work for `session`."""
         self._session = session
+        self.replaced = Replaced()
 
     def hook_arrays(self, undo: contextlib.ExitStack) -> None:
         """Let NumPy arrays report to this session."""
@@ -49,15 +51,15 @@ class Surroundings:
             undo.callback(setattr, arrays, name, getattr(arrays, name))
             setattr(arrays, name, hook)
         if self._session.options.global_patching:
-            self._watch_foreign_memory(undo)
-            arrays.install_patches()
-            undo.callback(arrays.remove_patches)
-            constructors.install(undo)
-            self.hear_checks(undo)
+            self._watch_foreign_memory()
+            arrays.install_patches(self.replaced)
+            undo.callback(arrays.forget)
+            constructors.install(self.replaced)
+            self._hear_checks()
             session = self._session
             undo.enter_context(array_plain.listening(session.recorder, session.log.caution))
 
-    def _watch_foreign_memory(self, undo: contextlib.ExitStack) -> None:
+    def _watch_foreign_memory(self) -> None:
         """Know tensors on memory from outside; no mode sees them being made.
 
         Once an array of traced values was handed out, memory from outside may hold what became of
@@ -76,12 +78,10 @@ class Surroundings:
             return make_and_remember
 
         for name in ("from_numpy", "frombuffer"):
-            original = getattr(torch, name)
-            undo.callback(setattr, torch, name, original)
-            setattr(torch, name, watched(original))
-        self._watch_capsules(undo)
+            self.replaced.put(torch, name, watched(getattr(torch, name)))
+        self._watch_capsules()
 
-    def _watch_capsules(self, undo: contextlib.ExitStack) -> None:
+    def _watch_capsules(self) -> None:
         """Know memory that leaves in a capsule of DLPack: no mode sees that function.
 
         A tensor that is made of the capsule is the same memory, and recorded like it.
@@ -99,10 +99,9 @@ class Surroundings:
 
         for owner in (capsules, torch):
             if getattr(owner, "to_dlpack", None) is original:
-                undo.callback(setattr, owner, "to_dlpack", original)
-                setattr(owner, "to_dlpack", hand_out)  # noqa: B010 - not in its types
+                self.replaced.put(owner, "to_dlpack", hand_out)
 
-    def hear_checks(self, undo: contextlib.ExitStack) -> None:
+    def _hear_checks(self) -> None:
         """Know where torch's own checks are called: what is raised by one may be caught."""
         recorder, modes = self._session.recorder, self._session.modes
 
@@ -121,8 +120,7 @@ class Surroundings:
         for name in ("assert_close", "assert_allclose"):
             original = getattr(torch.testing, name, None)
             if original is not None:
-                undo.callback(setattr, torch.testing, name, original)
-                setattr(torch.testing, name, heard(original))
+                self.replaced.put(torch.testing, name, heard(original))
 
     def run_eagerly(self, undo: contextlib.ExitStack) -> None:
         """Keep `torch.compile` out: seen through modes, it would stay eager after the session.
@@ -130,8 +128,10 @@ class Surroundings:
         TorchScript must not fuse: what it makes of several operations on a GPU is one that no mode
         sees.
         """
-        fast_paths.install(undo, lambda: self._session.modes.installed)
-        scripts.install(undo, lambda: self._session.modes.installed and self._session.recording)
+        fast_paths.install(self.replaced, lambda: self._session.modes.installed)
+        scripts.install(
+            self.replaced, lambda: self._session.modes.installed and self._session.recording
+        )
         if "torch._dynamo" in sys.modules:
             undo.enter_context(torch.compiler.set_stance("force_eager"))
         if torch.cuda.is_available():
@@ -156,7 +156,7 @@ class Surroundings:
         self._session.recorder.remember(found)
         self._session.modes.sparse.remember(found)
 
-    def fill_lazy_modules_unseen(self, undo: contextlib.ExitStack) -> None:
+    def fill_lazy_modules_unseen(self) -> None:
         """Keep it out of a node that lazy modules make their weights on the first pass.
 
         Weights that are drawn then are constants like those that were drawn before.
@@ -164,9 +164,7 @@ class Surroundings:
         for kind in _kinds_of(torch.nn.modules.lazy.LazyModuleMixin):
             original = vars(kind).get("initialize_parameters")
             if original is not None:
-                undo.callback(setattr, kind, "initialize_parameters", original)
-                filled = self._unseen(original)
-                kind.initialize_parameters = filled  # type: ignore[attr-defined]
+                self.replaced.put(kind, "initialize_parameters", self._unseen(original))
 
     def _unseen(self, fill: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fill)

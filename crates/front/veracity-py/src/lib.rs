@@ -32,6 +32,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<proof::Proof>()?;
     module.add_class::<proof::ProofBuilder>()?;
     module.add_class::<recorder::CarriedState>()?;
+    module.add_class::<recorder::FunctionMode>()?;
     module.add_class::<recorder::Operation>()?;
     module.add_class::<recorder::Recorder>()?;
     module.add_function(wrap_pyfunction!(bundle::inspect, module)?)?;
