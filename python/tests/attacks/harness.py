@@ -19,7 +19,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ import torch
 import veracity
 from veracity import _current
 
-from attacks import episodes
+from attacks import episodes, scripts
 from attacks.judge import (
     BROKEN,
     FALSE_ALARM,
@@ -54,7 +54,7 @@ class _TooLong(BaseException):
     """Not an `Exception`: programs catch those."""
 
 
-def attack(program: Program, backend: str) -> Outcome:
+def attack(program: Program, backend: str, *, as_script: bool = False) -> Outcome:
     """Run one case."""
     outcome = Outcome(program.name, backend, program.theme, program.clean)
     folder = Path(tempfile.mkdtemp(prefix="attack-"))
@@ -64,7 +64,8 @@ def attack(program: Program, backend: str) -> Outcome:
     try:
         with _quiet(), _bounded(LIMIT_SECS):
             expected = episodes.in_python(program, backend)
-            _compile(program, backend, folder, outcome)
+            record = scripts.record if as_script else episodes.record
+            _compile(lambda: record(program, backend, folder), outcome)
             outcome.wrong = _compare(program, backend, folder, expected)
     except _TooLong:
         outcome.verdict, outcome.wrong = "hang", f"not done after {LIMIT_SECS} s"
@@ -88,10 +89,10 @@ def _build_runner() -> None:
     _leave_session()
 
 
-def _compile(program: Program, backend: str, folder: Path, outcome: Outcome) -> None:
+def _compile(record: Callable[[], None], outcome: Outcome) -> None:
     """Record and compile; what is raised on the way is part of the outcome."""
     try:
-        episodes.record(program, backend, folder)
+        record()
         result: Any = veracity.compile_graph(visualize=False)
         outcome.verdict = result.proof.verdict
         found = result.diagnostics
@@ -163,9 +164,10 @@ def _leave_session() -> None:
     _current.active = _current.stopped = None
 
 
-def _isolated(program: Program, backend: str) -> Outcome:
+def _isolated(program: Program, backend: str, *, as_script: bool = False) -> Outcome:
     """Run one case in a process of its own, which may crash."""
     command = [sys.executable, "-m", "attacks", program.name, "--backend", backend, "--json"]
+    command += ["--script"] if as_script else []
     lost = Outcome(program.name, backend, program.theme, program.clean, "refused")
     try:
         done = subprocess.run(
@@ -251,6 +253,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--isolated", action="store_true", help="a process for every case")
     parser.add_argument("--json", action="store_true", help="one line of JSON a case, no table")
     parser.add_argument("--tests", action="store_true", help="only the part that `make test` runs")
+    parser.add_argument("--script", action="store_true", help="record each at the top of a file")
     parser.add_argument("--fair", action="store_true", help="only run the code twice and compare")
     parser.add_argument("--verbose", action="store_true", help="say each case as it ends")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the cases")
@@ -279,7 +282,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _in_order(asked: argparse.Namespace) -> Iterator[Outcome]:
     alone = asked.isolated
     for program, backend in _chosen(asked):
-        outcome = (_isolated if alone else attack)(program, backend)
+        outcome = (_isolated if alone else attack)(program, backend, as_script=asked.script)
         # What a session broke for the process must not be held against the programs after it.
         alone = alone or outcome.wrong.startswith(_POISONED)
         yield outcome
@@ -313,7 +316,7 @@ def _part(asked: argparse.Namespace, number: int) -> Iterator[Outcome]:
         command = [sys.executable, "-m", "attacks", *asked.programs, "--json"]
         command += ["--part", f"{number + 1}/{asked.jobs}", "--skip", str(done)]
         command += ["--backend", asked.backend] if asked.backend else []
-        command += [f"--{name}" for name in ("isolated", "tests") if getattr(asked, name)]
+        command += [f"--{name}" for name in ("isolated", "tests", "script") if getattr(asked, name)]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -325,7 +328,7 @@ def _part(asked: argparse.Namespace, number: int) -> Iterator[Outcome]:
         if done < len(cases_):
             program, backend = cases_[done]
             done += 1
-            yield _isolated(program, backend)
+            yield _isolated(program, backend, as_script=asked.script)
 
 
 def _fair(asked: argparse.Namespace) -> int:

@@ -47,6 +47,7 @@ class Program:
         context: `"no_grad"`, `"inference"` or `"grad"`, around every tick.
         runner: `"python"`, or `"cli"` for the `veracity` program.
         in_tests: Whether it is a part of `make test`.
+        module: The module that it stands in.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Program:
     context: str = "no_grad"
     runner: str = "python"
     in_tests: bool = False
+    module: str = ""
 
 
 PROGRAMS: dict[str, Program] = {}
@@ -104,6 +106,7 @@ def _register(
             raise ValueError(f"two programs are called {key}")
         chosen = (backends,) if isinstance(backends, str) else backends or rotated(key)
         made = _maker(code, style)
+        options["module"] = code.__module__
         PROGRAMS[key] = Program(
             key, theme, clean, made, style, passes, tuple(chosen), drawn, later, **options
         )

@@ -68,6 +68,15 @@ class ArrayStates:
                 return None if before is None else torch.as_tensor(before.copy())
         return None
 
+    def paths(self, node: TracedNode) -> set[str]:
+        """Return where arrays are that the tape follows."""
+        followed = {
+            path
+            for path, array in self._now.get(node.name, {}).items()
+            if not _is_plain(array) or arrays.known_memory(array) is not None
+        }
+        return followed | self._paths[node.name]
+
     def _view(self, array: Any) -> int | None:
         """Return the memory that an array shows, as the recorder numbers it."""
         if arrays.is_traced(array):

@@ -257,9 +257,14 @@ class _Search:
     ) -> None:
         assert tree is not None
         tainted = {key: self._kept[key] for key in keys}
-        outcome = self._walk(Task(scope, names_in(scope, names), tainted=tainted))
+        is_node = self._is_node(scope)
+        outcome = self._walk(Task(scope, names_in(scope, names), tainted=tainted, is_node=is_node))
         if outcome.returned is not None and not isinstance(scope, ast.Module):
             self._from_callers(tree, scope, names, outcome.returned)
+
+    def _is_node(self, scope: Scope) -> bool:
+        """Say whether what a function returns are the outputs of a node."""
+        return scope in self._numbers and self._trail[self._numbers[scope]].is_node
 
     def _from_callers(self, tree: ast.Module, scope: Scope, names: Names, taint: Taint) -> None:
         """Follow what a function returns: along the trail, and to calls of that name."""
@@ -278,6 +283,7 @@ class _Search:
                 task = Task(caller, names_in(caller, names), sources=dict.fromkeys(calls, taint))
                 # A call that stands where no node is open is none of a node's.
                 task.opens = False
+                task.is_node = self._is_node(caller)
                 outcome = self._walk(task)
                 if outcome.returned is not None and caller not in seen:
                     seen.add(caller)

@@ -14,6 +14,7 @@ import contextvars
 import ctypes
 import datetime
 import decimal
+import dis
 import enum
 import fractions
 import functools
@@ -29,14 +30,14 @@ import struct
 import sys
 import types
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy
 import torch
 
-from veracity.tracing import reached
+from veracity.tracing import reached, source
 from veracity.tracing.operations import owner_of_file
 
 #: Entries of one container that are looked at one by one, and objects of one walk.
@@ -46,9 +47,7 @@ PLAIN = (
     *(int, float, complex, str, bytes, type(None), enum.Enum, numpy.generic),
     *(decimal.Decimal, fractions.Fraction, datetime.datetime, datetime.timedelta, datetime.date),
 )
-#: Arrays up to this many integers may count something.
-MOST_COUNTERS = 8
-#: Buffers and files up to this many bytes are compared.
+#: Arrays, buffers and files up to this many bytes are compared.
 MOST_BUFFER_BYTES = 1 << 16
 #: Not every mapping: others run code of their own when they are asked, and a TensorDict torch's.
 _DICTS = (dict, collections.UserDict)
@@ -70,9 +69,11 @@ _SETTLED = (
 _INERT = frozenset({"typing", "abc", "ast", "importlib", "_frozen_importlib", "veracity"})
 _USER = 0
 
-#: Path from the code to a value: the name that the source has for it, and what is compared.
-Values = dict[str, tuple[str, Any]]
-#: The name of a value, the name that the source has for it, and the value.
+#: By path from the code to a value, and the name that the source has for it: what is compared.
+Values = dict[tuple[str, str], Any]
+#: The name of a value, the name that the source has for it, and the value. The source's name is
+#: `.name` of an attribute, `@name` of a variable of a module or of a function around, `=name` of the
+#: function that marks inputs, and `~name` of any other function.
 Root = tuple[str, str, Any]
 
 
@@ -82,6 +83,13 @@ class Size(int):
 
 class Opaque:
     """What cannot be looked into: it is never the same as before."""
+
+
+class Filled(NamedTuple):
+    """What is in an array. Another array in its place has a story of its own."""
+
+    number: int
+    content: bytes
 
 
 class Mark(NamedTuple):
@@ -113,11 +121,11 @@ class Walk:
         """
         self._names, self._most = names, most
         self._waiting = collections.deque(roots)
-        self._seen: set[int] = set()
+        self._seen: set[tuple[int, str]] = set()
         self.was_cut = False
 
     def __iter__(self) -> Iterator[Root]:
-        """Give every value with the way to it; objects once."""
+        """Give every value with the way to it; objects once for each name that they go by."""
         waiting, seen = self._waiting, self._seen
         count = 0
         while waiting:
@@ -126,27 +134,40 @@ class Walk:
             if count > self._most:
                 self.was_cut = True
                 return
-            if isinstance(value, PLAIN):
+            if is_plain(value):
                 yield path, key, value
-            elif id(value) not in seen:
-                seen.add(id(value))
+            elif (id(value), key) not in seen:
+                seen.add((id(value), key))
                 yield path, key, value
                 waiting.extend(
                     (path + inner, own or key, item)
                     for inner, own, item in held(value)
-                    if own is None or self._names is None or own.lstrip("@.=") in self._names
+                    if own is None or self._names is None or own.lstrip("@.=~") in self._names
                 )
 
 
-def compared(seen: Iterable[Root]) -> Iterator[tuple[str, tuple[str, Any]]]:
-    """Give what is compared between two walks: plain values, and marks of everything else."""
+def compared(
+    seen: Iterable[Root], *, followed: Collection[str] = ()
+) -> Iterator[tuple[tuple[str, str], Any]]:
+    """Give what is compared between two walks: plain values, and marks of everything else.
+
+    What stands at the paths `followed` is a state that is known: it may change.
+    """
     for path, key, value in seen:
         if isinstance(value, PLAIN):
-            yield path, (key, value)
+            yield (path, key), value
             continue
         # Arrays among the variables of a running function are what it was just given.
-        given = isinstance(value, numpy.ndarray) and key.startswith("=")
-        yield path, (key, Mark(type(value), None if given else position(value)))
+        given = isinstance(value, numpy.ndarray | torch.Tensor) and key.startswith("=")
+        known = given or path in followed
+        yield (path, key), Mark(type(value), None if known else position(value))
+
+
+def is_plain(value: Any) -> bool:
+    """Say whether a value is told by itself; a number of the user's own class may hold others."""
+    if not isinstance(value, PLAIN):
+        return False
+    return isinstance(value, enum.Enum) or not is_users(type(value))
 
 
 def same(first: Any, later: Any) -> bool:
@@ -155,6 +176,12 @@ def same(first: Any, later: Any) -> bool:
         return False
     if first is later:
         return True
+    if isinstance(later, Mark) and isinstance(first, Mark):
+        marks = (first.position, later.position)
+        if isinstance(marks[0], Filled) != isinstance(marks[1], Filled):
+            return issubclass(first.kind, numpy.ndarray) and issubclass(later.kind, numpy.ndarray)
+        if isinstance(marks[0], Filled) and marks[0].number != marks[1].number:
+            return True
     try:
         return type(first) is type(later) and bool(first == later or first != first)
     except Exception:  # any: comparing is the user's code, too
@@ -175,15 +202,20 @@ def position(value: Any) -> Any:
     if isinstance(value, bytearray | array.array):
         return bytes(value)
     if isinstance(value, numpy.ndarray):
-        counts = value.dtype.kind not in "fc" and value.nbytes <= 8 * MOST_COUNTERS
-        return value.tobytes() if counts else None
+        is_small = type(value) is numpy.ndarray and value.nbytes <= MOST_BUFFER_BYTES
+        return Filled(id(value), value.tobytes()) if is_small and not value.dtype.hasobject else None
     if isinstance(value, FunctionType):
         return value.__code__
     if isinstance(value, torch.nn.Module):
         return Size(len(reached.hooks_of(value)))
+    if isinstance(value, torch.Tensor):
+        return value.dtype, tuple(value.shape)
     if isinstance(value, _RUNNING):
         frame = _frame_of(value)
-        return -1 if frame is None else frame.f_lasti
+        if frame is None:
+            return -1
+        # What a loop goes over stands in no variable.
+        return Opaque() if _goes_over(frame.f_code) else frame.f_lasti
     if isinstance(value, functools._lru_cache_wrapper):
         return Size(value.cache_info().currsize)
     if isinstance(value, io.BytesIO | io.StringIO) and not value.closed:
@@ -199,7 +231,7 @@ def _of_the_rest(value: Any) -> Any:
     hint = getattr(value, "__length_hint__", None)
     if isinstance(value, Iterator) and hint is not None and kind.__module__ == "builtins":
         return hint()
-    if isinstance(value, torch.Tensor | MethodType | ModuleType | type) or is_settled(value):
+    if isinstance(value, MethodType | ModuleType | type) or is_settled(value):
         return None
     if isinstance(value, functools.partial | contextvars.ContextVar | BaseException):
         return None
@@ -283,8 +315,10 @@ def _of_object(value: Any) -> Iterator[tuple[str, str | None, Any]]:
             yield f".{name}", None, getattr(value, name)
     elif isinstance(value, _RUNNING):
         frame = _frame_of(value)
-        for name, item in list(frame.f_locals.items()) if frame is not None else ():
-            yield f".{name}", f"@{name}", item
+        if frame is None:
+            return
+        for name, item in list(frame.f_locals.items()):
+            yield f".{name}", source_name(frame.f_code, name), item
     elif isinstance(value, torch.nn.Module) and not is_users(kind):
         for group in (value._modules, value._parameters, value._buffers):
             for name, part in list(group.items()):
@@ -339,8 +373,14 @@ def _of_function(function: FunctionType) -> Iterator[tuple[str, str | None, Any]
     for name, item in vars(function).items():
         yield f".{name}", f".{name}", item
     for name, value in _defaults(function):
-        yield f"({name})", f"@{name}", value
-    yield ".__doc__", ".__doc__", function.__doc__
+        yield f"({name})", source_name(function.__code__, name), value
+    for name in ("__doc__", "__defaults__", "__kwdefaults__"):
+        yield f".{name}", f".{name}", getattr(function, name)
+
+
+def source_name(code: types.CodeType, variable: str) -> str:
+    """Return the name of a function's variable."""
+    return f"{'~' if variable in source.own_variables(code) else '@'}{variable}"
 
 
 def _defaults(function: FunctionType) -> list[tuple[str, Any]]:
@@ -370,6 +410,12 @@ def _attributes(value: Any) -> dict[str, Any]:
         parts = held.pop(group, None)
         held.update(parts if isinstance(parts, dict) else {})
     return held
+
+
+@functools.lru_cache(maxsize=256)
+def _goes_over(code: types.CodeType) -> bool:
+    """Say whether a function has loops over iterators, or waits for another generator."""
+    return any(one.opname in ("FOR_ITER", "SEND") for one in dis.get_instructions(code))
 
 
 def _frame_of(value: Any) -> FrameType | None:

@@ -106,7 +106,8 @@ class PythonStates:
         code = self._with_what_ran(node)
         self._tell_threads(node, code)
         self._keep_for_last(node, roots)
-        roots = [*roots, *_globals(code), *self._session.witness.roots.get(node.name, ())]
+        shared = _globals(code, _own_variables(code) if self._is_over else frozenset())
+        roots = [*roots, *shared, *self._session.witness.roots.get(node.name, ())]
         names = _names_read(code)
         roots = [one for one in roots if _is_read(one[0], names)]
         self._roots[node.name] = roots
@@ -114,17 +115,18 @@ class PythonStates:
         seen = list(walk)
         self._session.array_states.look(node, seen)
         self._session.queues.look(node, seen)
-        found = dict(heap.compared(seen))
+        followed = self._session.array_states.paths(node)
+        found = dict(heap.compared(seen, followed=followed))
         if walk.was_cut:
             self._session.tell(findings.too_many_objects(node.name, node.location))
         first = self._first.get(node.name)
         if first is None:
             self._first[node.name] = found
             return
-        for path, (key, value) in found.items():
-            known = first.setdefault(path, (key, value))
-            before = self._settled.get((node.name, path), known[1])
-            if not heap.same(before, value) and not self._settles(node, path, known[1], value):
+        for (path, key), value in found.items():
+            known = first.setdefault((path, key), value)
+            before = self._settled.get((node.name, path), known)
+            if not heap.same(before, value) and not self._settles(node, path, known, value):
                 self._changed(node, code, path, key)
 
     def _keep_for_last(self, node: TracedNode, roots: list[tuple[str, str, Any]]) -> None:
@@ -271,12 +273,36 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def _globals(code: list[Reached]) -> Iterator[tuple[str, str, Any]]:
+def _own_variables(code: list[Reached]) -> frozenset[tuple[int, str]]:
+    """Return the variables that only the top of a module assigns, where that is what marks inputs.
+
+    Like those of a running function they are what they were when a pass began: afterwards a loop
+    over several nodes has moved on.
+    """
+    if not code or not isinstance(code[0][0], ast.Module):
+        return frozenset()
+    top, names = code[0]
+    own = {
+        one.id
+        for one in source.own_nodes(top)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    }
+    for scope, _ in code[1:]:
+        for one in source.own_nodes(scope):
+            own.difference_update(one.names if isinstance(one, ast.Global) else ())
+    return frozenset((id(names._module), name) for name in own)
+
+
+def _globals(
+    code: list[Reached], left_out: frozenset[tuple[int, str]]
+) -> Iterator[tuple[str, str, Any]]:
     """Give the variables of modules that the code names."""
-    seen: set[tuple[int, str]] = set()
+    seen = set(left_out)
     for scope, names in code:
         for node in source.own_nodes(scope):
             if isinstance(node, ast.Name) and (id(names._module), node.id) not in seen:
+                if node.id in names.own:
+                    continue
                 seen.add((id(names._module), node.id))
                 value = names._module.get(node.id, NO_OBJECT)
                 library = isinstance(value, ModuleType) and heap.is_library(value)
@@ -312,6 +338,7 @@ def _may_differ(node: ast.AST, names: Names) -> bool:
 
 #: What finds attributes by names that are no part of the source.
 _BY_ANY_NAME = frozenset({"getattr", "setattr", "vars", "attrgetter", "__dict__"})
+_GETTING = frozenset({"getattr", "vars", "attrgetter", "__getattribute__", "__getattr__"})
 
 
 def _is_read(name: str, names: frozenset[str] | None) -> bool:
@@ -367,11 +394,41 @@ def _decides(code: list[Reached], key: str, unread: tuple[Any, ...] = ()) -> Dec
 
 
 def _reading(code: list[Reached], keys: dict[str, Taint]) -> Iterator[Task]:
+    unnamed = _unnamed(code, keys)
     for number, (scope, names) in enumerate(code):
-        used = {key: Taint("value", line) for key, line in _reads(scope) if key in keys}
-        if used:
-            tainted = used | {key[1:]: one for key, one in used.items() if key[0] == "@"}
-            yield Task(scope, names, tainted=tainted, opens=False, is_node=_is_node(code, number))
+        used = {key: Taint("value", line) for key, line in _reads(scope, names) if key in keys}
+        sources: dict[ast.AST, Taint] = {
+            node: Taint("value", node.lineno)
+            for node in source.own_nodes(scope)
+            if isinstance(node, ast.expr) and _reads_by_text(node, keys, any_name=unnamed)
+        }
+        if used or sources:
+            tainted = used | {key[1:]: one for key, one in used.items() if key[0] in "@~"}
+            is_node = _is_node(code, number)
+            yield Task(
+                scope, names, tainted=tainted, sources=sources, opens=False, is_node=is_node
+            )
+
+
+def _unnamed(code: list[Reached], keys: dict[str, Taint]) -> bool:
+    """Say whether some attribute has a name that the source never mentions."""
+    attributes = {key[1:] for key in keys if key.startswith(".")}
+    return bool(attributes) and not all(
+        any(name in _names_in(scope) for scope, _ in code) for name in attributes
+    )
+
+
+def _reads_by_text(node: ast.expr, keys: dict[str, Taint], *, any_name: bool) -> bool:
+    """Say whether an expression reads attributes by names that are values: `getattr(x, name)`."""
+    if isinstance(node, ast.Attribute):
+        return any_name and node.attr == "__dict__"
+    called = node.func if isinstance(node, ast.Call) else None
+    name = getattr(called, "attr", getattr(called, "id", ""))
+    if not isinstance(node, ast.Call) or name not in _GETTING:
+        return False
+    given = [one.value for one in node.args if isinstance(one, ast.Constant)]
+    texts = [one for one in given if isinstance(one, str)]
+    return any(f".{one}" in keys for one in texts) if texts else any_name
 
 
 def _is_node(code: list[Reached], number: int) -> bool:
@@ -379,12 +436,13 @@ def _is_node(code: list[Reached], number: int) -> bool:
     return number == 0 and not flow.has_marks(code[0][0])
 
 
-def _reads(scope: ast.AST) -> Iterator[tuple[str, int]]:
-    for node in source.own_nodes(scope):  # type: ignore[arg-type]
+def _reads(scope: source.Scope, names: Names) -> Iterator[tuple[str, int]]:
+    """Give the attributes and variables that a function mentions, by the names of the walk."""
+    for node in source.own_nodes(scope):
         if isinstance(node, ast.Attribute):
             yield f".{node.attr}", node.lineno
         elif isinstance(node, ast.Name):
-            yield f"@{node.id}", node.lineno
+            yield f"{'~' if node.id in names.own else '@'}{node.id}", node.lineno
 
 
 def _walk_all(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 import torch
 
-from veracity.tracing import arrays, observers
+from veracity.tracing import arrays, observers, source
 from veracity.tracing.operations import owner_of_file
 from veracity.tracing.source import Scope, definitions, only_lambda, own_nodes, tree_of
 from veracity.tracing.trail import ClassOf, Step
@@ -148,7 +148,7 @@ class Names:
         parameters = scope.args.args if not isinstance(scope, ast.Module) else []
         if first is not NO_OBJECT and parameters:
             closed[parameters[0].arg] = first
-        return scope, Names(function.__globals__, closed, {}, frozenset(code.co_varnames)), bound
+        return scope, Names(function.__globals__, closed, {}, source.own_variables(code)), bound
 
     # What kind of thing it is
 
@@ -312,16 +312,20 @@ def ran_at(called: ast.expr) -> list[tuple[Scope, Names, ast.expr | None]]:
 
 def names_of(step: Step) -> Names:
     """Return the names of a function that was running."""
-    return Names(step.module, step.names, step.objects, frozenset(step.code.co_varnames))
+    return Names(step.module, step.names, step.objects, source.own_variables(step.code))
 
 
 def names_in(scope: Scope, like: Names) -> Names:
     """Return the names of another function of the same module."""
+    if isinstance(scope, ast.Module):
+        return Names(like._module, {}, {}, frozenset())
     own = {
         node.id
         for node in own_nodes(scope)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
+    for node in own_nodes(scope):
+        own.difference_update(node.names if isinstance(node, ast.Global | ast.Nonlocal) else ())
     arguments = getattr(scope, "args", None)
     if isinstance(arguments, ast.arguments):
         own |= {one.arg for one in ast.walk(arguments) if isinstance(one, ast.arg)}

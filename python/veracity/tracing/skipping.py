@@ -78,9 +78,9 @@ class Skips:
             first = self._first.setdefault((frame.f_code, node.name), found)
             changed = self._changed.setdefault(frame.f_code, set())
             changed.update(
-                key
-                for path, (key, value) in found.items()
-                if path in first and not heap.same(first[path][1], value)
+                way[1]
+                for way, value in found.items()
+                if way in first and not heap.same(first[way], value)
             )
             frame = frame.f_back
 

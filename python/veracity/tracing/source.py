@@ -123,6 +123,11 @@ def file_of(node: ast.AST) -> str:
     return str(getattr(root, "file", ""))
 
 
+def own_variables(code: CodeType) -> frozenset[str]:
+    """Return the variables of a function that no function inside of it shares."""
+    return frozenset(code.co_varnames) - frozenset(code.co_cellvars)
+
+
 def definitions(tree: ast.Module) -> dict[tuple[str, int], Scope]:
     """Return the functions of a module by their names and first lines, decorators included."""
     kept: Any = tree

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import torch
 
-from veracity.tracing import findings, purity, resolving, source
+from veracity.tracing import findings, heap, purity, resolving, source
 from veracity.tracing.decisions import ANSWER, judge
 from veracity.tracing.heap import Root
 from veracity.tracing.node import TracedNode
@@ -95,7 +95,7 @@ class Witness:
             for function in functions:
                 _tell_ran(code, instruction, known.get(function))
         self.roots[node.name] = [
-            (f"{code.co_name}.{name}", f"@{name}", value)
+            (f"{code.co_name}.{name}", heap.source_name(code, name), value)
             for (code, name), value in self._roots.items()
         ]
         self._session.python_states.judge_waiting(node)

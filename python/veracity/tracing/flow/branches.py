@@ -8,6 +8,9 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
+import torch
+
+from veracity.tracing import resolving
 from veracity.tracing.flow.expressions import Expressions
 from veracity.tracing.flow.task import Taint, last_name
 
@@ -49,7 +52,7 @@ class Branches(Expressions):
 
     def branches(self, blocks: list[list[ast.stmt]], taint: Taint | None) -> None:
         """Walk blocks of which one runs."""
-        outside, self.control = self.control, self.control or taint
+        outside = self.control
         before, closed = dict(self.tainted), self.closed
         after: dict[str, Taint] = {}
         still_closed = closed
@@ -57,18 +60,33 @@ class Branches(Expressions):
         loop_before, self.loop_cut = self.loop_cut, None
         for statements in blocks:
             self.tainted, self.closed = dict(before), closed
+            self.control = outside if self.holds_nodes(statements) else outside or taint
             self.block(statements)
             after.update(self.tainted)
             still_closed = still_closed and self.closed
         if not all(blocks):
             after.update(before)
         self.tainted, self.closed, self.control = after, still_closed, outside
-        # Whoever left early decides whether the rest runs.
-        for left in (self.return_cut, self.loop_cut):
-            if left is not None:
-                self.cut(left)
+        # Whoever left early decides whether the rest runs, which is nothing if that is a tick.
+        only_ticks = self.is_before_nodes() and not any(map(self.runs_node_code, blocks))
+        if self.return_cut is not None and not only_ticks:
+            self.cut(self.return_cut)
+        if self.loop_cut is not None and not (self.loop_is_tick and only_ticks):
+            self.cut(self.loop_cut)
         self.return_cut = self.return_cut or cut_before
         self.loop_cut = self.loop_cut or loop_before
+
+    def runs_node_code(self, statements: list[ast.stmt]) -> bool:
+        """Say whether a block calls what nodes are made of: it may move their states on."""
+        if self.holds_nodes(statements):
+            return False
+        inside = [node for statement in statements for node in ast.walk(statement)]
+        calls = [node for node in inside if isinstance(node, ast.Call)]
+        for called in (self.names.callable_of(node.func) for node in calls):
+            found = self.names.source_of(called)
+            if isinstance(called, torch.nn.Module) or (found and resolving.has_run(found[0])):
+                return True
+        return False
 
     def do_while(self, statement: ast.While) -> None:
         def test() -> Taint | None:
@@ -112,16 +130,20 @@ class Branches(Expressions):
         """Walk a loop; return why it may be left early."""
         outside = self.control
         cut_before, self.loop_cut = self.loop_cut, None
+        around, tick_before = self.task.around, self.loop_is_tick
+        self.loop_is_tick = self.holds_nodes(body)
         for _ in range(3):
             before = (dict(self.tainted), self.control, self.closed)
-            if self.task.around is not None and self.task.around.holds_all(body):
+            if self.loop_is_tick or (around is not None and around.holds_all(body)):
                 self.control = outside  # whoever left the loop early began no further tick
+                self.has_begun = False
             taint = step()
-            self.control = self.control or taint
+            self.control = self.control or (None if self.loop_is_tick else taint)
             self.block(body)
             self.tainted = before[0] | self.tainted  # it may not have run at all
             if before == (self.tainted, self.control, self.closed):
                 break
+        self.loop_is_tick = tick_before
         self.control = outside or self.return_cut
         cut, self.loop_cut = self.loop_cut, cut_before
         return cut

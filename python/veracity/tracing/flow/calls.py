@@ -89,7 +89,7 @@ class Calls(Assignments):
         if name in observers.MARKS_OUT:
             self.closed = True
         elif name in observers.MARKS_IN:
-            self.closed = False
+            self.closed, self.has_begun = False, True
         return None
 
     def choose_inputs(self, node: ast.AST, taint: Taint | None) -> None:

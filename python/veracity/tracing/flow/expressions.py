@@ -48,7 +48,7 @@ class Expressions(Calls):
         return None
 
     def of_name(self, node: ast.Name) -> Taint | None:
-        return self.tainted.get(node.id) or self.tainted.get("@" + node.id)
+        return self.tainted.get(node.id) or self.tainted_around(node.id)
 
     def of_attribute(self, node: ast.Attribute) -> Taint | None:
         found = self.value(node.value)

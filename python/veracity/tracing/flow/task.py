@@ -137,6 +137,15 @@ def has_marks(scope: Scope) -> bool:
     )
 
 
+def openings_of(scope: Scope) -> frozenset[ast.AST]:
+    """Return the calls of a function that begin nodes."""
+    return frozenset(
+        node
+        for node in own_nodes(scope)
+        if isinstance(node, ast.Call) and last_name(node.func) in observers.MARKS_IN
+    )
+
+
 def last_name(node: ast.AST) -> str:
     """Return the name of a variable, or the last one of a path."""
     if isinstance(node, ast.Attribute):

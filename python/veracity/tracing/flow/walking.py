@@ -15,6 +15,7 @@ from veracity.tracing.flow.task import (
     Taint,
     Task,
     has_marks,
+    openings_of,
     parameters_of,
 )
 
@@ -29,6 +30,12 @@ class Walking:
         self.control = task.control
         self.is_around = task.around is not None
         self.closed = not task.is_node and not self.is_around and has_marks(task.scope)
+        #: The marks that begin nodes, of a function that runs outside of them at first.
+        self.openings = openings_of(task.scope) if self.closed else frozenset()
+        #: Whether a node has begun since the tick did.
+        self.has_begun = False
+        #: Whether the innermost loop runs every node.
+        self.loop_is_tick = False
         self.outcome = Outcome()
         self.aliases: dict[str, str] = {}
         self.outer: set[str] = set()
@@ -58,9 +65,27 @@ class Walking:
         if taint is not None and self.guards and not self.task.of_array:
             self.raise_(Taint("exception", getattr(node, "lineno", taint.line)))
 
+    def tainted_around(self, name: str) -> Taint | None:
+        """Return the taint of a variable that belongs to a scope around the function."""
+        return None if name in self.names.own else self.tainted.get("@" + name)
+
     def cut(self, taint: Taint) -> None:
         """The rest of the function runs or does not run because of the value."""
         self.control = self.control or taint
+
+    def holds_nodes(self, body: list[ast.stmt]) -> bool:
+        """Say whether all nodes of a function begin in a block.
+
+        Whatever decides whether the block runs decides whether there is a tick, and nothing else.
+        """
+        if not self.openings or not self.closed:
+            return False
+        inside = {node for statement in body for node in ast.walk(statement)}
+        return self.openings <= inside
+
+    def is_before_nodes(self) -> bool:
+        """Say whether no node has begun yet: what follows runs if and only if they do."""
+        return bool(self.openings) and self.closed and not self.has_begun
 
     def keep(self, key: str, taint: Taint) -> None:
         self.tainted[key] = taint

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::provenance::{Origin, Provenance};
 use super::side::Side;
 use super::{Carry, Content, Doubt, DoubtKind, Spot, State, at_end, content};
-use crate::execution::Read;
+use crate::execution::{Read, Time};
 use crate::ids::{PortId, StorageId};
 use crate::slicer::{Leaf, Place, comes_from_inputs, leaves};
 use crate::tape::Tape;
@@ -119,12 +119,35 @@ impl<'a> Inference<'a> {
                 continue;
             }
             let own = comes_from_inputs(self.tape, side.id, &side.execution, &read, time);
+            let own = own || (self.fills(side, &read, time) && !self.latest_fills(spot));
             if own || (origin != Origin::Moved && self.is_left_by(&self.earlier[..index], &read)) {
                 return Err(DoubtKind::FilledFromInput);
             }
             beginning[side.number() as usize] = Some(content(&read));
         }
         Ok((spot, beginning))
+    }
+
+    /// Whether an execution wrote memory from its inputs before it read it.
+    ///
+    /// Two names of one memory may part after the first execution: then its writes by the one name
+    /// are no beginning of the other.
+    fn fills(&self, side: &Side, read: &Read, time: Time) -> bool {
+        let memory = &self.tape.memory;
+        memory.storage(read.storage).written_by.iter().any(|id| {
+            let event = self.tape.log.get(*id).filter(|event| event.concerns(side.id));
+            event.is_some_and(|event| {
+                let mut on = event.written().filter(|written| written.storage == read.storage);
+                event.time < time
+                    && !event.plain
+                    && on.any(|written| memory.overlaps(written.view, read.view))
+            })
+        })
+    }
+
+    fn latest_fills(&self, spot: Spot) -> bool {
+        let read = self.latest.read(self.tape, spot);
+        read.is_some_and(|(read, time)| self.fills(self.latest, &read, time))
     }
 
     /// Whether one of these executions has to do with what a later one reads.
