@@ -52,6 +52,7 @@ class Calls:
         if not node.finished:
             node.again = again.of_method(function, args, kwargs)
         self._session.witness.begin(node)
+        self._session.paths.begin(node, light=running.light)
         try:
             result = method.call_with(function, args, kwargs, marked)
         except BaseException:

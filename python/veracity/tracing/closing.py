@@ -38,6 +38,7 @@ class Closing:
         location: str,
     ) -> None:
         """Finish a pass and judge it."""
+        self._session.paths.end(node, light=running.light)
         self._session.witness.end(node)
         self._judge_separated(node, running, location)
         closed = self._session.recorder.close(running.execution)

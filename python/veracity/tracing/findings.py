@@ -330,6 +330,19 @@ def recording_changes(node: str, location: str, number: int) -> Diagnostic:
     )
 
 
+def recording_shows(node: str, text: str, location: str) -> Diagnostic:
+    """Return the finding for code that takes another way when it is left alone."""
+    return _warning(
+        "VER0931",
+        node,
+        f"`{text}` came out otherwise on a pass of `{node}` that was not recorded; it made no "
+        "difference to the values that were recorded",
+        location,
+        "ask `isinstance(x, np.ndarray)` instead of for the exact type; keep what changes in "
+        "tensors",
+    )
+
+
 def nodes_in_error(found: list[Diagnostic]) -> set[str | None]:
     """Return the nodes that are known to be wrong."""
     return {one.node for one in found if one.severity == "error"}
@@ -339,6 +352,18 @@ def explained(found: list[Diagnostic]) -> list[Diagnostic]:
     """Return findings without passes that went wrong for a reason that another finding gives."""
     others = nodes_in_error([one for one in found if one.code != "VER0931"])
     return [one for one in found if one.code != "VER0931" or one.node not in others]
+
+
+def kept_by_script(node: str, kind: str, name: str, location: str) -> Diagnostic:
+    """Return the finding for a scripted module that keeps something beside tensors."""
+    return _warning(
+        "VER0912",
+        node,
+        f"the scripted module `{kind}` keeps `{name}` from pass to pass, and it is no tensor: what "
+        f"it decides is baked into `{node}`",
+        location,
+        "keep it in a tensor: a registered buffer",
+    )
 
 
 def changing_number(node: str, location: str) -> Diagnostic:

@@ -71,9 +71,9 @@ _USER = 0
 
 #: By path from the code to a value, and the name that the source has for it: what is compared.
 Values = dict[tuple[str, str], Any]
-#: The name of a value, the name that the source has for it, and the value. The source's name is
-#: `.name` of an attribute, `@name` of a variable of a module or of a function around, `=name` of the
-#: function that marks inputs, and `~name` of any other function.
+#: The name of a value, the name that the source has for it, and the value. In the source `.name` is
+#: an attribute, `@name` a variable of a module or of a function around, `=name` one of the function
+#: that marks inputs, and `~name` one of any other function.
 Root = tuple[str, str, Any]
 
 
@@ -202,8 +202,9 @@ def position(value: Any) -> Any:
     if isinstance(value, bytearray | array.array):
         return bytes(value)
     if isinstance(value, numpy.ndarray):
-        is_small = type(value) is numpy.ndarray and value.nbytes <= MOST_BUFFER_BYTES
-        return Filled(id(value), value.tobytes()) if is_small and not value.dtype.hasobject else None
+        is_known = type(value) is numpy.ndarray and not value.dtype.hasobject
+        is_small = is_known and value.nbytes <= MOST_BUFFER_BYTES
+        return Filled(id(value), value.tobytes()) if is_small else None
     if isinstance(value, FunctionType):
         return value.__code__
     if isinstance(value, torch.nn.Module):

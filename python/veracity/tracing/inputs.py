@@ -53,6 +53,7 @@ class Inputs:
             values = [self.mark_entry(node, running, entry, location) for entry in entries]
         if begins:
             self._session.witness.begin(node)
+            self._session.paths.begin(node, light=running.light)
         return values[0] if len(values) == 1 else tuple(values)
 
     def _drop_interrupted(self, node_name: str, entries: list[Entry], location: str) -> None:

@@ -14,7 +14,14 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -161,6 +168,27 @@ class PythonStates:
         if node.name not in self._asked:
             self._asked.add(node.name)
             self._tell_unsettled(node, code)
+
+    def judge_parting(self, node: TracedNode, code: CodeType, instruction: int) -> None:
+        """Tell about a place at which a pass that was left alone took another way."""
+        place = source.place_of(code, instruction, code.co_firstlineno)
+        reached_ = dict(self._code.get(node.name, ()))
+        if place is None or place.scope not in reached_:
+            return
+        line = place.nodes[0].lineno
+        sources: dict[ast.AST, Taint] = dict.fromkeys(place.nodes, Taint("branch", line))
+        code_ = list(reached_.items())
+        number = [scope for scope, _ in code_].index(place.scope)
+        task = Task(
+            place.scope,
+            reached_[place.scope],
+            sources=sources,
+            opens=False,
+            is_node=_is_node(code_, number),
+        )
+        if _walk_all(code_, [task]) is not None:
+            text = source.text_of(place.file, place.nodes[0])
+            self._session.tell(findings.recording_shows(node.name, text, f"{place.file}:{line}"))
 
     def look_at_last(self) -> None:
         """Look once more after the last pass, at what can still be reached."""
@@ -405,9 +433,7 @@ def _reading(code: list[Reached], keys: dict[str, Taint]) -> Iterator[Task]:
         if used or sources:
             tainted = used | {key[1:]: one for key, one in used.items() if key[0] in "@~"}
             is_node = _is_node(code, number)
-            yield Task(
-                scope, names, tainted=tainted, sources=sources, opens=False, is_node=is_node
-            )
+            yield Task(scope, names, tainted=tainted, sources=sources, opens=False, is_node=is_node)
 
 
 def _unnamed(code: list[Reached], keys: dict[str, Taint]) -> bool:

@@ -46,7 +46,7 @@ def recording_of(session: Session) -> Recording:
         if node.draws and not node.compared:
             found.append(findings.plain_draws(node.name, node.location))
         found += _missing_passes(session, node)
-    for watcher in (session.python_states, session.witness, session.skips):
+    for watcher in (session.python_states, session.witness, session.paths, session.skips):
         watcher.forget()
     return Recording(
         name=session.options.name,

@@ -128,19 +128,49 @@ _STRUCTURE = {
 }
 
 
-def install(replaced: Replaced, is_recorded: Callable[[], bool]) -> None:
-    """Walk the graphs of scripted modules while `is_recorded`."""
+def install(
+    replaced: Replaced, is_recorded: Callable[[], bool], tell_kept: Callable[[str, str], None]
+) -> None:
+    """Walk the graphs of scripted modules while `is_recorded`.
+
+    `tell_kept` gets the class of a module and the name of what it keeps that is no tensor.
+    """
     kind: Any = torch.jit.ScriptModule
     original = kind.__call__
 
     @functools.wraps(original)
     def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_recorded():
+            for name in _kept_by(module):
+                tell_kept(str(module.original_name), name)
         program = _program_of(module) if is_recorded() and not _has_hooks(module) else None
         if program is None:
             return original(module, *args, **kwargs)
         return program.run(args, kwargs)
 
     replaced.put(kind, "__call__", call)
+
+
+#: Operators that change a list or a dict.
+_CHANGING = frozenset(
+    f"aten::{name}"
+    for name in ("append", "insert", "pop", "clear", "extend", "remove", "_set_item", "Delete")
+)
+
+
+def _kept_by(module: Any) -> set[str]:
+    """Return attributes that a scripted module changes and that hold no tensor.
+
+    A tensor is found by the tape. Nobody hears of a number or of a list.
+    """
+    found = set()
+    for node in _nodes(module._c._get_method("forward").inlined_graph):
+        given = list(node.inputs())
+        if node.kind() == "prim::SetAttr" and given[1].type().kind() != "TensorType":
+            found.add(str(node.s("name")))
+        elif node.kind() in _CHANGING and given[0].node().kind() == "prim::GetAttr":
+            found.add(str(given[0].node().s("name")))
+    return found
 
 
 def _has_hooks(module: torch.nn.Module) -> bool:

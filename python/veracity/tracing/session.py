@@ -24,6 +24,7 @@ from veracity.tracing.node import Pass, TracedNode
 from veracity.tracing.options import Options
 from veracity.tracing.outputs import Outputs
 from veracity.tracing.patches import PatchSet
+from veracity.tracing.paths import Paths
 from veracity.tracing.python_state import PythonStates
 from veracity.tracing.queues import Queues
 from veracity.tracing.reads import Reads
@@ -90,6 +91,7 @@ class Session:
         self.calls = Calls(self)
         self.python_states = PythonStates(self)
         self.witness = Witness(self)
+        self.paths = Paths(self)
         self.array_states = ArrayStates(self)
         self.queues = Queues(self)
         self.reads = Reads()
@@ -196,6 +198,7 @@ class Session:
 
     def abandon(self, node: TracedNode) -> None:
         """Forget the running pass of a node: an exception ended it."""
+        self.paths.stop()
         self.witness.drop(node)
         if node.open_pass is not None:
             self.recorder.abandon(node.open_pass.execution)

@@ -14,7 +14,15 @@ import torch.testing
 import torch.utils.dlpack
 
 from veracity._generators import gpu_in_use
-from veracity.tracing import array_plain, arrays, constructors, decisions, fast_paths, scripts
+from veracity.tracing import (
+    array_plain,
+    arrays,
+    constructors,
+    decisions,
+    fast_paths,
+    findings,
+    scripts,
+)
 from veracity.tracing.replaced import Replaced
 
 if TYPE_CHECKING:
@@ -130,7 +138,9 @@ class Surroundings:
         """
         fast_paths.install(self.replaced, lambda: self._session.modes.installed)
         scripts.install(
-            self.replaced, lambda: self._session.modes.installed and self._session.recording
+            self.replaced,
+            lambda: self._session.modes.installed and self._session.recording,
+            self._tell_kept_by_script,
         )
         if "torch._dynamo" in sys.modules:
             undo.enter_context(torch.compiler.set_stance("force_eager"))
@@ -141,6 +151,11 @@ class Surroundings:
             _native._set_graph_executor_optimize(False)
             if gpu_in_use():
                 _forget_fused_scripts()
+
+    def _tell_kept_by_script(self, kind: str, name: str) -> None:
+        for node in self._session.nodes.values():
+            if node.open_pass is not None:
+                self._session.tell(findings.kept_by_script(node.name, kind, name, node.location))
 
     def remember_everything(self) -> None:
         """Know every tensor there is: what appears later without being seen is suspicious."""

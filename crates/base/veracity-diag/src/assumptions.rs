@@ -8,8 +8,8 @@ use crate::{Code, Diagnostic, Severity};
 /// Numbers rather than names: parts of this table are given out before they are told.
 const ASSUMPTIONS: &[u16] = &[
     // Tracing: what the recorder froze, missed or could not see.
-    911, 912, 913, 914, 915, 916, 917, 919, 923, 924, 927, 928, 930, 931, 932, 933, 934, 935, 940,
-    // Exporting: what was not checked.
+    911, 912, 913, 914, 915, 916, 917, 918, 919, 923, 924, 927, 928, 930, 931, 932, 933, 934, 935,
+    940, // Exporting: what was not checked.
     1006,
     // Proving: what disagrees with itself, where and how it was run, how much samples would find.
     1109, 1117, 1118, 1126, 1127, 1128,

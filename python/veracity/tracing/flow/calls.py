@@ -81,6 +81,9 @@ class Calls(Assignments):
     def mark(self, node: ast.Call, name: str, taint: Taint | None) -> Taint | None:
         if self.is_around:
             return None
+        if name == "state_tensors" and taint is not None:
+            # A state is what the last pass made of it, whatever the code hands in.
+            raise Decided(taint, node.lineno, name)
         if name in observers.MARKS_IN:  # what is marked may be anything: it is an input
             taint = self.value(node.args[0]) if node.args else None
         taint = taint or self.control
@@ -179,6 +182,13 @@ class Calls(Assignments):
             return False
         return kind.__module__.startswith("torch.optim")
 
+    def is_handle(self, owner: ast.expr | None) -> bool:
+        """Say whether an object of torch's stands for something that it changes: a hook, say."""
+        kind = None if owner is None else self.names.kind(owner)
+        if kind is None or issubclass(kind, torch.Tensor | torch.nn.Module | type | ModuleType):
+            return False
+        return kind.__module__.partition(".")[0] == "torch"
+
     def change_given(self, node: ast.Call, owner: ast.expr | None, changing: Taint) -> None:
         """A call of which nobody uses the result is made for what it does to its arguments."""
         given = [*node.args, *(one.value for one in node.keywords)]
@@ -232,6 +242,9 @@ class Calls(Assignments):
             self.decide(changing, node, name)
         if of_owner is not None and (discarded or node in self.unused) and self.is_stepped(owner):
             self.decide(of_owner, node, name)
+        is_unused = discarded or node in self.unused
+        if changing is not None and is_unused and self.is_handle(owner):
+            self.decide(changing, node, name)
         if self.names.is_torch(called, owner, name):
             if changing is not None:
                 self.change_by_torch(node, name, owner, changing)

@@ -30,7 +30,21 @@ class Exceptions(Branches):
     def do_raise(self, statement: ast.Raise) -> None:
         self.do_other(statement)
         if self.control is not None:
-            self.raise_(replace(self.control, what="exception"))
+            taint = replace(self.control, what="exception")
+            if self.is_answer(statement):
+                self.decide(taint, statement)
+            self.raise_(taint)
+
+    def is_answer(self, statement: ast.Raise) -> bool:
+        """Say whether an exception tells Python something, which catches it and goes on.
+
+        `hasattr` and `getattr` take an `AttributeError` for an answer, loops a `StopIteration` and,
+        of `__getitem__`, an `IndexError`.
+        """
+        raised = getattr(statement.exc, "func", statement.exc)
+        name = last_name(raised) if raised is not None else ""
+        of_items = name == "IndexError" and getattr(self.task.scope, "name", "") == "__getitem__"
+        return of_items or name in ("AttributeError", "StopIteration", "StopAsyncIteration")
 
     def do_assert(self, statement: ast.Assert) -> None:
         taint = self.value(statement.test)
