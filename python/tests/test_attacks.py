@@ -30,6 +30,37 @@ def test_what_is_called_proved_is_right(program: Program, backend: str) -> None:
     assert outcome.passed, f"{outcome.kind}: {outcome}"
 
 
+#: Programs that show, each in its own way, what a session has to notice outside of tensors.
+NOTICED = (
+    *("NdTypeIsArray", "NdScalarTypeTable", "NdOwnsData", "NdNumpyIdentity"),
+    *("NdHasattrProperty", "NdMapStops", "NdIndexProtocol"),
+    *("NsScriptedCounter", "NsHookExpires", "NsDeclaredState", "NsResizedStore"),
+    *("NsDescriptorReads", "NsMethodSwap", "NsFunctionDefaults", "NsFloatSubclass"),
+    *("NsCoroutineFilter", "NsAnnotatedRegistry", "NsGrowingGainNumpy", "NsSameZeroTwice"),
+    *("NsHoldLastGoodSetter", "NsMessageStale", "NdEnsembleBest", "NdResetHook"),
+)
+
+
+@pytest.mark.parametrize("name", NOTICED)
+def test_what_is_no_tensor_is_noticed(name: str) -> None:
+    program = PROGRAMS[name]
+    outcome = attack(program, program.backends[0])
+    assert outcome.kind == "told", f"{outcome.kind}: {outcome}"
+
+
+SCRIPTS = [
+    (p, backend) for p, backend in CHOSEN if backend == "jit" and p.style in ("inline", "own")
+]
+
+
+@pytest.mark.parametrize(
+    ("program", "backend"), SCRIPTS, ids=[f"{p.name}-{backend}" for p, backend in SCRIPTS]
+)
+def test_the_top_of_a_file_is_judged_like_a_function(program: Program, backend: str) -> None:
+    outcome = attack(program, backend, as_script=True)
+    assert outcome.passed, f"{outcome.kind}: {outcome}"
+
+
 def test_the_attack_is_large_enough() -> None:
     clean = [program for program in PROGRAMS.values() if program.clean]
     hostile = [program for program in PROGRAMS.values() if not program.clean]

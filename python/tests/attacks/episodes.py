@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import decimal
 import os
 import random
 import subprocess
@@ -41,6 +42,7 @@ class UnusableError(Exception):
 def seed_all(seed: int = 0) -> None:
     """Seed every generator that a program may use; undo what others switched for the process."""
     torch.distributions.Distribution.set_default_validate_args(__debug__)
+    decimal.setcontext(decimal.Context())
     torch.manual_seed(seed)
     np.random.seed(seed)  # noqa: NPY002  # programs use the old interface
     random.seed(seed)

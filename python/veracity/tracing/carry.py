@@ -280,6 +280,11 @@ def _read(session: Session, node: TracedNode, running: Pass) -> bool:
         if not known and not agreement.same_value(state.initial, value):
             what = f"the state `{state.name}`"
             session.tell(findings.changed_outside(node.name, state.found.location, what))
+        elif known and node.held:
+            executions = [*node.held.values(), running.execution]
+            place = session.recorder.written_between(executions, state.found)
+            if place is not None:
+                session.tell(findings.touched_outside(node.name, state.name, place))
     return known_values
 
 

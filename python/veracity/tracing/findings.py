@@ -317,6 +317,18 @@ def changed_outside(node: str, location: str, what: str) -> Diagnostic:
     )
 
 
+def touched_outside(node: str, state: str, location: str) -> Diagnostic:
+    """Return the finding for a state that is written between two passes, without effect so far."""
+    return _warning(
+        "VER0930",
+        node,
+        f"the state `{state}` of `{node}` is written here, outside of the node; it made no "
+        "difference on the passes that were recorded",
+        location,
+        "do it inside of the node, with a tensor that says when; or record a pass that shows it",
+    )
+
+
 def recording_changes(node: str, location: str, number: int) -> Diagnostic:
     """Return the finding for a pass that, left alone, computes something else."""
     return _error(

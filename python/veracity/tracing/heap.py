@@ -210,7 +210,8 @@ def position(value: Any) -> Any:
     if isinstance(value, torch.nn.Module):
         return Size(len(reached.hooks_of(value)))
     if isinstance(value, torch.Tensor):
-        return value.dtype, tuple(value.shape)
+        is_filled = not torch.nn.parameter.is_lazy(value)
+        return (value.dtype, tuple(value.shape)) if is_filled else None
     if isinstance(value, _RUNNING):
         frame = _frame_of(value)
         if frame is None:

@@ -32,13 +32,14 @@ _native = torch._C
 
 
 #: Ways in which Python gets the values of a tensor.
-_LEAVING = frozenset(
-    {
-        *(torch.Tensor.item, torch.Tensor.__bool__, torch.Tensor.__float__, torch.Tensor.__int__),
-        *(torch.Tensor.tolist, torch.Tensor.__index__, torch.Tensor.is_nonzero),
-        *(torch.Tensor.numpy, torch.Tensor.equal, torch.equal, torch.allclose),
-    }
-)
+_LEAVING: dict[Any, str] = {
+    **dict.fromkeys((torch.Tensor.item, torch.Tensor.__float__, torch.Tensor.__int__), "value"),
+    torch.Tensor.tolist: "value",
+    torch.Tensor.__index__: "index",
+    torch.Tensor.numpy: "array",
+    **dict.fromkeys((torch.Tensor.__bool__, torch.Tensor.is_nonzero), "branch"),
+    **dict.fromkeys((torch.Tensor.equal, torch.equal, torch.allclose), "branch"),
+}
 
 
 #: Functions that take only form and type of a tensor, and what makes the same from those.
@@ -67,7 +68,7 @@ class RecordingMode(TorchFunctionMode):
         self._has_open = recorder.has_open
         self.sparse = Sparse(recorder)
         #: Given tensors of which Python gets a value while no node is open.
-        self.left_between: Callable[[torch.Tensor, bool], None] | None = None
+        self.left_between: Callable[[torch.Tensor, str], None] | None = None
 
     def own_way(
         self, kind: Any, func: Callable[..., Any], kinds: Any, args: Any, kwargs: Any
@@ -86,7 +87,7 @@ class RecordingMode(TorchFunctionMode):
             if result is not NotImplemented:
                 return result
         if func in _LEAVING and self.left_between is not None and not self._has_open():
-            self.left_between(args[0], func is torch.Tensor.numpy)
+            self.left_between(args[0], _LEAVING[func])
         if func in _FORMED and type(args[0]) in _PLAIN_TENSORS:
             formed = self._formed(func, args, kwargs or {})
             if formed is not None:
@@ -172,8 +173,8 @@ class Modes:
         self._net = RecordingNet(recorder)
         self._local = threading.local()
 
-    def listen_between(self, left: Callable[[torch.Tensor, bool], None]) -> None:
-        """Hear of values that Python gets while no node is open, and whether as an array."""
+    def listen_between(self, left: Callable[[torch.Tensor, str], None]) -> None:
+        """Hear of values that Python gets while no node is open, and what it makes of them."""
         self._function.left_between = left
 
     @property

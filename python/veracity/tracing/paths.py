@@ -163,7 +163,7 @@ def _jumps(code: CodeType) -> list[tuple[int, set[int]]]:
     found: list[tuple[int, set[int]]] = []
     instructions = list(dis.get_instructions(code))
     for number, one in enumerate(instructions[:-1]):
-        if one.opcode in dis.hasjrel or one.opcode in dis.hasjabs:
-            if "IF" in one.opname:
-                found.append((one.offset, {instructions[number + 1].offset, one.argval}))
+        is_jump = one.opcode in dis.hasjrel or one.opcode in dis.hasjabs
+        if is_jump and "IF" in one.opname:
+            found.append((one.offset, {instructions[number + 1].offset, one.argval}))
     return found

@@ -169,9 +169,9 @@ class Session:
                 return False
             return self.recorder.is_traced(arrays.tensor_of(value))
 
-    def _left_between(self, tensor: Any, as_array: bool) -> None:
+    def _left_between(self, tensor: Any, what: str) -> None:
         if isinstance(tensor, torch.Tensor):
-            self.skips.left_between(tensor, as_array=as_array)
+            self.skips.left_between(tensor, what)
 
     def tell(self, found: Diagnostic) -> None:
         """Keep a finding, once; the console gets it when the graph is compiled."""

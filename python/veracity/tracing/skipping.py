@@ -50,8 +50,8 @@ class Skips:
         """Work for `session`."""
         self._session = session
         self._begins: dict[str, list[Trail]] = {}
-        #: Where values left, and the nodes that had run in that tick.
-        self._left: dict[tuple[int, int], tuple[Trail, frozenset[str]]] = {}
+        #: Where values left, the nodes that had run in that tick, and what Python made of them.
+        self._left: dict[tuple[int, int], tuple[Trail, frozenset[str], str]] = {}
         #: Variables of functions around nodes, by function and node, and those that changed.
         self._first: dict[tuple[CodeType, str], heap.Values] = {}
         self._changed: dict[CodeType, set[str]] = {}
@@ -84,10 +84,13 @@ class Skips:
             )
             frame = frame.f_back
 
-    def left_between(self, tensor: Any, *, as_array: bool = False) -> None:
+    def left_between(self, tensor: Any, what: str = "value") -> None:
         """Remember a place between nodes at which Python gets a value, if a node computed it.
 
-        What is computed with arrays is recorded: it is no glue of Python's.
+        Args:
+            tensor: The value.
+            what: What Python makes of it: `value`, `branch`, `index` or `array`. What is computed
+                with arrays is recorded: it is no glue of Python's.
         """
         recorder = self._session.recorder
         frame = user_frame()
@@ -95,14 +98,15 @@ class Skips:
             return
         key = (id(frame.f_code), frame.f_lasti)
         if key not in self._left and recorder.is_derived(tensor):
-            done = frozenset(self._session.nodes) if as_array else self._done()
-            self._left[key] = (keep_trail(frame), done)
+            done = frozenset(self._session.nodes) if what == "array" else self._done()
+            first = what if what in _CHOOSING else "value"
+            self._left[key] = (keep_trail(frame), done, first)
 
     def left_inside(self, trail: Trail | None) -> None:
         """Remember a place inside of a node at which Python gets a value."""
         if trail:
             key = (id(trail[0].code), trail[0].instruction)
-            self._left.setdefault(key, (trail, frozenset(self._session.nodes)))
+            self._left.setdefault(key, (trail, frozenset(self._session.nodes), "value"))
 
     def _done(self) -> frozenset[str]:
         """Return the nodes that have run in this tick."""
@@ -115,8 +119,8 @@ class Skips:
         calls, nodes = _calls(self._begins), frozenset(self._begins)
         outcomes = [
             (file, outcome, done)
-            for trail, done in self._left.values()
-            for file, outcome in _safely(trail, calls, nodes)
+            for trail, done, what in self._left.values()
+            for file, outcome in _safely(trail, calls, nodes, what)
         ]
         by_data = len(outcomes)
         outcomes += [(file, outcome, nodes) for file, outcome in self._of_changed(calls)]
@@ -156,6 +160,7 @@ class Skips:
                 if outcome.kept.keys() <= tainted.keys():
                     break
                 tainted |= outcome.kept  # the next tick begins with it
+                tainted |= {key.lstrip("@"): one for key, one in outcome.kept.items()}
         return outcomes
 
     def _keys_by_scope(self) -> dict[Scope, set[str]]:
@@ -199,17 +204,21 @@ def _calls(begins: dict[str, list[Trail]]) -> Calls:
     return found
 
 
-def _safely(trail: Trail, calls: Calls, nodes: frozenset[str]) -> list[tuple[str, Outcome]]:
+def _safely(
+    trail: Trail, calls: Calls, nodes: frozenset[str], what: str
+) -> list[tuple[str, Outcome]]:
     try:
-        return list(_outcomes(trail, calls, nodes))
+        return list(_outcomes(trail, calls, nodes, what))
     except RecursionError:
         return []
 
 
-def _outcomes(trail: Trail, calls: Calls, nodes: frozenset[str]) -> Iterator[tuple[str, Outcome]]:
+def _outcomes(
+    trail: Trail, calls: Calls, nodes: frozenset[str], what: str
+) -> Iterator[tuple[str, Outcome]]:
     """Walk the functions from a value outwards, then those that read what was kept."""
     kept: dict[str, Taint] = {}
-    returned: Taint | None = Taint("value", trail[0].line)
+    returned: Taint | None = Taint(what, trail[0].line)
     raised: Taint | None = None
     for step in trail:
         place = source.place_of(step.code, step.instruction, step.line)

@@ -468,6 +468,16 @@ impl Recorder {
         carrying::value_at(py, &self.lock(py), execution, carried)
     }
 
+    /// Where a state was written between passes, after the first of these had begun.
+    fn written_between(
+        &self,
+        py: Python<'_>,
+        executions: Vec<u32>,
+        carried: &CarriedState,
+    ) -> Option<String> {
+        carrying::written_between(&self.lock(py), &executions, carried)
+    }
+
     /// Forgets the calls of a pass.
     fn let_go(&self, py: Python<'_>, execution: u32) -> PyResult<()> {
         let mut state = self.lock(py);

@@ -169,6 +169,16 @@ impl Tape {
         Side::new(self, execution, held.clone()).read(self, spot).map(|(read, _)| content(&read))
     }
 
+    /// Where the memory that an execution read in a place was written after the first of these
+    /// executions had begun, while none was open.
+    pub fn written_between(&self, executions: &[ExecutionId], spot: Spot) -> Option<SiteId> {
+        let (first, latest) = (executions.first()?, executions.last()?);
+        let content = self.content_at(*latest, spot)?;
+        let (time, site) = self.memory.storage(content.storage).written_between?;
+        let began = self.held(*first)?.opened_at;
+        (time >= began).then_some(site)
+    }
+
     /// Whether a tensor is of an earlier held execution of the node, and this one, which is held as
     /// well, does not read it.
     pub fn is_waiting(&self, execution: ExecutionId, view: ViewId) -> bool {

@@ -82,6 +82,8 @@ pub(crate) struct Storage {
     pub(crate) made_by: SmallVec<[EventId; 1]>,
     /// Events that wrote it.
     pub(crate) written_by: Vec<EventId>,
+    /// When and where it was last written while no execution was open.
+    pub(crate) written_between: Option<(Time, SiteId)>,
     /// Views that are an output or a plain copy of something, or were.
     known: SmallVec<[ViewId; 2]>,
     views: SmallVec<[ViewId; 2]>,
@@ -119,6 +121,7 @@ impl Memory {
             ragged: false,
             made_by: SmallVec::new(),
             written_by: Vec::new(),
+            written_between: None,
             known: SmallVec::new(),
             views: SmallVec::new(),
         }))

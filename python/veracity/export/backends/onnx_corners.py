@@ -82,6 +82,25 @@ def heaviside(value: torch.Tensor, at_zero: torch.Tensor) -> torch.Tensor:
 # Exponentials
 
 
+def log1p(value: torch.Tensor) -> torch.Tensor:
+    """Do what `torch.log1p` does. `log(1 + x)` keeps nothing of a small `x`.
+
+    What the sum lost is in its quotient as well, and cancels there.
+    """
+    value = value if value.is_floating_point() else value.to(torch.get_default_dtype())
+    total = 1 + value
+    apart = value * torch.log(total) / torch.where(total == 1, 1, total - 1)
+    found = torch.where(total == 1, value, apart)
+    return torch.where(total.isinf(), torch.log(total), found)
+
+
+def expm1(value: torch.Tensor) -> torch.Tensor:
+    """Do what `torch.expm1` does. `exp(x) - 1` keeps nothing of a small `x`."""
+    value = value if value.is_floating_point() else value.to(torch.get_default_dtype())
+    half = torch.tanh(value.clamp(-1, 1) / 2)
+    return torch.where(value.abs() < 1, 2 * half / (1 - half), torch.exp(value) - 1)
+
+
 def logaddexp(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Do what `torch.logaddexp` does, with exponentials of what is at most zero."""
     left, right = torch.broadcast_tensors(left, right)
@@ -309,6 +328,8 @@ _TABLE: dict[Any, tuple[Callable[[fx.Node], bool], Callable[..., Any]]] = {
     _ATEN.atan2.default: (_always, atan2),
     _ATEN.hypot.default: (_always, hypot),
     _ATEN.log_sigmoid.default: (_always, log_sigmoid),
+    **dict.fromkeys((_ATEN.log1p.default, _ATEN.special_log1p.default), (_always, log1p)),
+    **dict.fromkeys((_ATEN.expm1.default, _ATEN.special_expm1.default), (_always, expm1)),
     _ATEN.logaddexp.default: (_always, logaddexp),
     _ATEN.logaddexp2.default: (_always, logaddexp2),
     _ATEN.logcumsumexp.default: (_always, logcumsumexp),

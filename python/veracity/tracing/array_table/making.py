@@ -174,7 +174,9 @@ def places_in(table: torch.Tensor, values: torch.Tensor, side: str) -> torch.Ten
     if table.dim() != 1 or table.shape[0] > _SHORT_TABLE:
         return torch.searchsorted(table.contiguous(), values, side=side)
     each = values.unsqueeze(-1)
-    return torch.sum(table < each if side == "left" else table <= each, -1)
+    # NaN lies behind all of them, as it does for NumPy.
+    reached = table >= each if side == "left" else table > each
+    return torch.sum(torch.logical_not(reached), -1)
 
 
 @maps("searchsorted")

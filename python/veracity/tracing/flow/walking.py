@@ -89,7 +89,9 @@ class Walking:
 
     def keep(self, key: str, taint: Taint) -> None:
         self.tainted[key] = taint
-        self.outcome.kept.setdefault(key, taint)
+        known = self.outcome.kept.get(key)
+        if known is None or (known.what == "value" and self.is_around):  # a choice says more
+            self.outcome.kept[key] = taint
 
     def of_control(self, taint: Taint | None, what: str, node: ast.stmt | ast.expr) -> Taint | None:
         """Return what runs because of the value; what an array decides is heard by itself."""

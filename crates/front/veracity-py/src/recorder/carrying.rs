@@ -90,6 +90,16 @@ pub(super) fn value_at<'py>(
     found.map(|content| content_tensor(py, state, &content)).transpose()
 }
 
+pub(super) fn written_between(
+    state: &State,
+    passes: &[u32],
+    carried: &CarriedState,
+) -> Option<String> {
+    let passes: Vec<ExecutionId> = passes.iter().copied().map(ExecutionId).collect();
+    let site = state.tape.written_between(&passes, carried.carried.spot)?;
+    Some(state.sites.location(site).to_owned())
+}
+
 fn content_tensor<'py>(
     py: Python<'py>,
     state: &State,

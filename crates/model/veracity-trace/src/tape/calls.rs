@@ -166,6 +166,10 @@ impl Tape {
                 let parts = self.written_parts(call, id);
                 self.memory.count_write(id, &parts);
                 self.reach(id, taint);
+                if self.open.is_empty() {
+                    let now = (self.clock, call.site);
+                    self.memory.storage_mut(id).written_between = Some(now);
+                }
             }
             if call.overwrites {
                 self.memory.clear_derived(view);
