@@ -48,6 +48,20 @@ def test_what_is_no_tensor_is_noticed(name: str) -> None:
     assert outcome.kind == "told", f"{outcome.kind}: {outcome}"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CcSkrlGaussianMixin",  # an output is a weight
+        "CcRlGamesA2C",  # an output is a weight plus zero times an input
+        "NcBiquadCascade",  # a buffer is taken apart, which is a constant later
+    ],
+)
+def test_constants_are_no_doubt(name: str) -> None:
+    program = PROGRAMS[name]
+    outcome = attack(program, program.backends[0])
+    assert outcome.passed, f"{outcome.kind}: {outcome}"
+
+
 SCRIPTS = [
     (p, backend) for p, backend in CHOSEN if backend == "jit" and p.style in ("inline", "own")
 ]

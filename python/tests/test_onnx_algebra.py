@@ -344,6 +344,12 @@ def test_the_inverse_of_erf_is_right_to_four_units() -> None:
     torch.testing.assert_close(special.erfinv(odd), torch.erfinv(odd), equal_nan=True)
 
 
+def test_the_tail_of_erfc_is_kept() -> None:
+    given = torch.cat([torch.linspace(-6, 9, 1501), torch.tensor([NAN, math.inf, -math.inf, -0.0])])
+    found, wanted = special.erfc(given), torch.erfc(given.double())
+    torch.testing.assert_close(found.double(), wanted, rtol=4e-7, atol=1e-37, equal_nan=True)
+
+
 @pytest.mark.parametrize("norm", [None, "ortho", "forward", "backward"])
 @pytest.mark.parametrize("length", [None, 1, 2, 5, 7, 8, 16, 33])
 def test_transforms_are_those_of_torch(length: int | None, norm: str | None) -> None:

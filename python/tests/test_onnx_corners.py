@@ -76,6 +76,8 @@ TAKEN_APART: dict[str, tuple[Callable[..., torch.Tensor], Callable[..., torch.Te
     "copysign": (onnx_corners.copysign, torch.copysign),
     "heaviside": (onnx_corners.heaviside, torch.heaviside),
     "logaddexp2": (onnx_corners.logaddexp2, torch.logaddexp2),
+    "log1p": (lambda x, _: onnx_corners.log1p(x), lambda x, _: torch.log1p(x)),
+    "expm1": (lambda x, _: onnx_corners.expm1(x), lambda x, _: torch.expm1(x)),
     "remainder": (onnx_corners.remainder, torch.remainder),
     "floor_divide": (onnx_corners.floor_divide, torch.floor_divide),
     "fmax": (onnx_corners.larger_number, torch.fmax),

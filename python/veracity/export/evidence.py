@@ -17,6 +17,8 @@ from veracity.export.fresh import Fresh
 from veracity.export.scale import is_large
 from veracity.tracing.nodes import Node, Port
 
+#: Functions and methods that take only the shape or the type of their second tensor.
+_LIKE_ANOTHER = frozenset({"expand_as", "view_as", "reshape_as", "type_as"})
 #: Functions and methods whose result depends on the shape of a tensor and not on its values.
 _SHAPE_ONLY = frozenset(
     {
@@ -107,7 +109,7 @@ def depends_on_inputs(module: fx.GraphModule) -> list[bool]:
             made = node.args[0]
             listed = [made] if isinstance(made, fx.Node) else list(made)
             results = [one in moving for one in listed]
-        elif any(one in moving for one in node.all_input_nodes) and not _is_shape_only(node):
+        elif any(one in moving for one in _read_by(node)):
             moving.add(node)
             # What is written in place is the first argument.
             first: Any = node.args[0] if node.args else None
@@ -116,6 +118,17 @@ def depends_on_inputs(module: fx.GraphModule) -> list[bool]:
     return results
 
 
-def _is_shape_only(node: fx.Node) -> bool:
+def _read_by(node: fx.Node) -> list[fx.Node]:
+    """Return what a call takes the values of; nothing of what it multiplies by zero."""
     name = node.target if isinstance(node.target, str) else name_of(node.target)
-    return name in _SHAPE_ONLY
+    if name in _SHAPE_ONLY:
+        return []
+    if name in _LIKE_ANOTHER:
+        return [one for one in node.args[:1] if isinstance(one, fx.Node)]
+    if name in ("mul", "multiply") and any(_is_zero(one) for one in node.args):
+        return []  # but for infinities and NaN, which make no other number of it
+    return node.all_input_nodes
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, int | float) and value == 0

@@ -366,6 +366,18 @@ def explained(found: list[Diagnostic]) -> list[Diagnostic]:
     return [one for one in found if one.code != "VER0931" or one.node not in others]
 
 
+def finalized(node: str, path: str, location: str) -> Diagnostic:
+    """Return the finding for an object that a finalizer gets."""
+    return _warning(
+        "VER0912",
+        node,
+        f"`{path}` is given to a finalizer (`weakref.finalize`), which may change it: what it "
+        f"holds is baked into `{node}`",
+        location,
+        "make it a tensor, as an input or as a state",
+    )
+
+
 def kept_by_script(node: str, kind: str, name: str, location: str) -> Diagnostic:
     """Return the finding for a scripted module that keeps something beside tensors."""
     return _warning(

@@ -13,6 +13,7 @@ import ast
 import functools
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from types import (
     BuiltinFunctionType,
@@ -124,6 +125,7 @@ class PythonStates:
         self._session.queues.look(node, seen)
         followed = self._session.array_states.paths(node)
         found = dict(heap.compared(seen, followed=followed))
+        self._tell_finalizers(node, seen)
         if walk.was_cut:
             self._session.tell(findings.too_many_objects(node.name, node.location))
         first = self._first.get(node.name)
@@ -253,6 +255,14 @@ class PythonStates:
         for region, told in self._if_read:
             if self._session.reads.may_read(region):
                 self._session.tell(told)
+
+    def _tell_finalizers(self, node: TracedNode, seen: list[heap.Root]) -> None:
+        """Tell about objects of the node that change when another object dies."""
+        infos = list(getattr(weakref.finalize, "_registry", {}).values())
+        changed = {id(one) for info in infos for one in (info.args or ())}
+        for path, _, value in seen if changed else ():
+            if id(value) in changed and heap.is_users(type(value)):
+                self._session.tell(findings.finalized(node.name, path, node.location))
 
     def _tell_threads(self, node: TracedNode, code: list[Reached]) -> None:
         """Tell about values that another thread assigns and the node decides by."""

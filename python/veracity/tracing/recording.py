@@ -16,6 +16,9 @@ from veracity.tracing.nodes import Edge, Node, Recording, Sample
 if TYPE_CHECKING:
     from veracity.tracing.session import Session
 
+#: Passes that show an output which no input reaches to be a constant.
+FEWEST_TO_SETTLE = 3
+
 
 def recording_of(session: Session) -> Recording:
     """Return what a session recorded; refuse unfinished nodes."""
@@ -73,9 +76,26 @@ def _missing_passes(session: Session, node: TracedNode) -> list[Diagnostic]:
 
 
 def _refuse_untraced(session: Session) -> None:
-    untraced = [one for node in session.nodes.values() for one in node.untraced.values()]
+    """Refuse outputs that no input reaches, unless they are seen to be constants.
+
+    A policy may give its deviations, which are weights. What was made of older memory and was the
+    same on every pass is a constant like any other.
+    """
+    untraced = [
+        found
+        for node in session.nodes.values()
+        for name, found in node.untraced.items()
+        if not _is_settled(node, name)
+    ]
     if untraced:
         raise error_from_diagnostics(untraced)
+
+
+def _is_settled(node: TracedNode, output: str) -> bool:
+    values = [sample.outputs[output] for sample in node.samples if output in sample.outputs]
+    if len(values) < FEWEST_TO_SETTLE or len(values) < len(node.samples):
+        return False
+    return all(torch.equal(values[0], one) for one in values)
 
 
 def _refuse_unfinished(session: Session) -> None:

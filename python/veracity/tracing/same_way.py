@@ -42,10 +42,11 @@ def _plain(program: Slice) -> tuple[Any, ...]:
                 base = step.args[0]
                 known[Ref("step", number)] = known.get(base, tuple(base))
                 continue
-            constant = _constant(step, values)
-            if constant is not None:
-                values[Ref("step", number)] = constant
-                known[Ref("step", number)] = _digest(constant)
+            constants = _constants(step, values)
+            if constants:
+                for output, constant in enumerate(constants):
+                    values[Ref("step", number, output)] = constant
+                    known[Ref("step", number, output)] = _digest(constant)
                 continue
             steps.append((step.func, plain(step.args), plain(step.kwargs), step.location))
             results = len(step.outputs)
@@ -67,7 +68,7 @@ def _only_names(step: Call) -> bool:
     return name in _NAMES and bool(step.args) and isinstance(step.args[0], Ref)
 
 
-def _constant(step: Call, values: dict[Ref, torch.Tensor]) -> torch.Tensor | None:
+def _constants(step: Call, values: dict[Ref, torch.Tensor]) -> list[torch.Tensor]:
     """Return what a call gives that reads nothing but constants, and writes nothing."""
     given = (step.args, step.kwargs)
     leaves, _ = tree_flatten(given, is_leaf=lambda one: isinstance(one, Ref))
@@ -76,7 +77,7 @@ def _constant(step: Call, values: dict[Ref, torch.Tensor]) -> torch.Tensor | Non
     writes = name.endswith("_") and not name.endswith("__")
     writes = writes or (name.startswith(("__set", "__i")) and name not in ("__invert__",))
     if not refs or writes or "out" in step.kwargs or any(one not in values for one in refs):
-        return None
+        return []
 
     def value(one: Any) -> Any:
         return values[one] if isinstance(one, Ref) else one
@@ -84,7 +85,8 @@ def _constant(step: Call, values: dict[Ref, torch.Tensor]) -> torch.Tensor | Non
     args, kwargs = tree_map(value, given, is_leaf=lambda one: isinstance(one, Ref))
     with torch.no_grad():
         result = step.func(*args, **kwargs)
-    return result if isinstance(result, torch.Tensor) else None
+    found = list(result) if isinstance(result, tuple | list) else [result]
+    return found if all(isinstance(one, torch.Tensor) for one in found) else []
 
 
 def _digest(value: torch.Tensor) -> tuple[Any, ...]:

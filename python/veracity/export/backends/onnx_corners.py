@@ -89,8 +89,8 @@ def log1p(value: torch.Tensor) -> torch.Tensor:
     """
     value = value if value.is_floating_point() else value.to(torch.get_default_dtype())
     total = 1 + value
-    apart = value * torch.log(total) / torch.where(total == 1, 1, total - 1)
-    found = torch.where(total == 1, value, apart)
+    lost = value / torch.where(total == 1, 1, total - 1)
+    found = torch.where(total == 1, value, torch.log(total) * lost)
     return torch.where(total.isinf(), torch.log(total), found)
 
 
