@@ -13,7 +13,7 @@ use std::sync::Arc;
 use veracity_diag::{Diagnostic, Place, Refusal, Reporter, Result, codes, nearest};
 pub use veracity_drift::Pursuit;
 pub use veracity_drift::{Allowance, Rule, Rules, read_report, worse_than};
-use veracity_drift::{DriftOptions, Inputs, Side, domain, pair};
+use veracity_drift::{DriftOptions, Inputs, Screening, Side, Suspicion, domain, pair, screen};
 use veracity_engine::{
     Engine, ModelBytes, ModelFormat, ModelSource, OptimizationLevel, SessionOptions,
 };
@@ -61,7 +61,7 @@ pub fn drift_models(
 ) -> Result<DriftReport> {
     let there = Opened::new(reference, &options.session)?;
     let here = Opened::new(candidate, &options.session)?;
-    let (sets, note) = inputs(&there.model, &here.model, feed)?;
+    let (mut sets, note) = inputs(&there.model, &here.model, feed)?;
     let options = DriftOptions {
         model: file_name(candidate.path),
         reference: there.said(reference),
@@ -72,12 +72,14 @@ pub fn drift_models(
     let second = if one_engine { pursuit.second } else { Some(there.engine.as_ref()) };
     let pursuit = Pursuit { second, ..*pursuit };
     let sides = [&there, &here].map(|opened| opened.side(&options.session));
+    let (screened, found) = screened(&sides, feed);
+    sets.extend(found);
     let mut report = on_sets(&sides, &sets, &options, &pursuit)?;
     let same = is_same(reference, candidate) && one_engine;
     let repeated = "both sides are the same file on the same engine at the same level: this only \
                     says that it repeats itself";
     let repeated = same.then(|| repeated.to_owned());
-    let notes = repeated.into_iter().chain(note).chain(here.survivors(candidate));
+    let notes = repeated.into_iter().chain(note).chain(screened).chain(here.survivors(candidate));
     report.notes.splice(0..0, notes);
     say_layouts(&mut report);
     let rewritten =
@@ -212,6 +214,16 @@ fn on_sets(
         }
     }
     Ok(report)
+}
+
+/// Made-up inputs on which the models part as a whole, and how many were tried. Values of a file are
+/// all that is asked about.
+fn screened(sides: &[Side<'_>; 2], feed: &Feed) -> (Option<String>, Vec<Set>) {
+    let Feed::Drawn { seed, dims } = feed else { return (None, Vec::new()) };
+    let Screening { tried, found } = screen(&sides[0], &sides[1], dims, *seed);
+    let note = format!("the outputs alone were compared on {tried} more inputs of many kinds");
+    let sets = found.into_iter().map(|Suspicion { inputs, said }| Set { inputs, said });
+    (Some(note).filter(|_| tried > 0), sets.collect())
 }
 
 /// Inputs, and what is said about them.

@@ -197,7 +197,7 @@ class _Search:
                     names_of(step),
                     sources={} if first is None else dict.fromkeys(place.nodes, first),
                     raising={} if raised is None else dict.fromkeys(place.nodes, raised),
-                    is_node=step.is_node,
+                    is_node=self._is_node(place.scope),  # of a comprehension, that around it
                 )
             )
             if first is not None and not outcome.met and not self._of_array:

@@ -171,6 +171,11 @@ class PythonStates:
             self._asked.add(node.name)
             self._tell_unsettled(node, code)
 
+    def decides(self, node: TracedNode, key: str) -> bool:
+        """Say whether something that the source has this name for decides anything in a node."""
+        code = self._code.get(node.name)
+        return code is not None and _decides(code, key) is not None
+
     def judge_parting(self, node: TracedNode, code: CodeType, instruction: int) -> None:
         """Tell about a place at which a pass that was left alone took another way."""
         place = source.place_of(code, instruction, code.co_firstlineno)

@@ -123,8 +123,11 @@ class Skips:
             for file, outcome in _safely(trail, calls, nodes, what)
         ]
         by_data = len(outcomes)
-        outcomes += [(file, outcome, nodes) for file, outcome in self._of_changed(calls)]
+        changed = self._of_changed(calls)
+        outcomes += [(file, outcome, nodes) for file, outcome in changed]
         found: dict[tuple[str, str], Diagnostic] = {}
+        for file, outcome in changed:
+            found |= self._set_outside(file, outcome)
         for number, (file, outcome, done) in enumerate(outcomes):
             what = "a value of a node" if number < by_data else "a Python value that changes"
             for taint, skipped in outcome.decided_calls.items():
@@ -139,6 +142,18 @@ class Skips:
                 for node in sorted(given - done - wired):
                     found.setdefault(("glue", node), findings.glue_of_python(node, place))
         return list(found.values())
+
+    def _set_outside(self, file: str, outcome: Outcome) -> dict[tuple[str, str], Diagnostic]:
+        """Return what is told of attributes that a value around nodes chooses, and nodes read."""
+        found = {}
+        for key, taint in outcome.kept.items():
+            if key.startswith(".") and taint.what in _CHOOSING:
+                for node in self._session.nodes.values():
+                    if self._session.python_states.decides(node, key):
+                        place = f"{file}:{taint.line}"
+                        told = findings.changing_value(node.name, key[1:], place, taint.what)
+                        found["set", f"{node.name}{key}"] = told
+        return found
 
     def forget(self) -> None:
         """Let go of everything that was looked at: the session is over."""

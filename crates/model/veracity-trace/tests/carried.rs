@@ -164,15 +164,28 @@ fn what_is_the_same_memory_all_the_time_is_a_constant() {
 
 #[test]
 fn what_cannot_be_followed_is_a_doubt() {
-    let (mut filled, mut outside) = (None, None);
-    let mut cases: Vec<(&str, DoubtKind, OwnedCode)> = vec![(
-        "the first pass fills it from its input",
-        DoubtKind::FilledFromInput,
-        Box::new(move |script, x| {
-            let before = filled.replace(x).unwrap_or(x);
-            script.compute(&[x, before])
-        }),
-    )];
+    let (mut filled, mut outside, mut zero, mut bias) = (None, None, None, None);
+    let mut cases: Vec<(&str, DoubtKind, OwnedCode)> = vec![
+        (
+            "the first pass fills it from its input",
+            DoubtKind::FilledFromInput,
+            Box::new(move |script, x| {
+                let before = filled.replace(x).unwrap_or(x);
+                script.compute(&[x, before])
+            }),
+        ),
+        (
+            "the first pass writes it by another name, and later ones do not",
+            DoubtKind::FilledFromInput,
+            Box::new(move |script, x| {
+                let zero = old(&mut zero, script);
+                script.write(&[zero, x]);
+                let y = script.compute(&[bias.unwrap_or(zero)]);
+                bias = Some(y);
+                script.compute(&[y, zero])
+            }),
+        ),
+    ];
     for (name, kind, code) in &mut cases {
         let (_, _, found) = carried(code.as_mut());
         assert_eq!(found.doubts.iter().map(|one| one.kind).collect::<Vec<_>>(), [*kind], "{name}");
@@ -196,6 +209,24 @@ fn what_cannot_be_followed_is_a_doubt() {
         found.doubts.iter().map(|one| one.kind).collect::<Vec<_>>(),
         [DoubtKind::MadeOutside]
     );
+}
+
+#[test]
+fn a_state_that_is_written_between_passes_is_told_by_its_line() {
+    let mut script = Script::default();
+    let state = script.old();
+    let mut code = |script: &mut Script, x: ViewId| {
+        script.write(&[state, x]);
+        script.compute(&[state])
+    };
+    script.write(&[state]); // before the first pass: that is how it begins
+    let mut passes: Vec<_> = (0..3).map(|_| pass(&mut script, &mut code)).collect();
+    let found = script.tape.carried(&passes);
+    let spot = found.states[0].spot;
+    assert_eq!(script.tape.written_between(&passes, spot), None);
+    script.write(&[state]);
+    passes.push(pass(&mut script, &mut code));
+    assert!(script.tape.written_between(&passes, spot).is_some());
 }
 
 #[test]

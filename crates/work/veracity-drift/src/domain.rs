@@ -211,13 +211,13 @@ pub fn draw(
     whole_in_type(shape, &values, dtype)
 }
 
-fn in_type(shape: &Shape, values: &[f64], dtype: DType) -> Tensor {
+pub(crate) fn in_type(shape: &Shape, values: &[f64], dtype: DType) -> Tensor {
     let wide = Tensor::from_slice(shape.clone(), values).ok();
     let made = wide.and_then(|wide| crate::convert::cast(&wide, dtype).map(Cow::into_owned));
     made.unwrap_or_else(|| Tensor::zeros(dtype, shape.clone()))
 }
 
-fn whole_in_type(shape: &Shape, values: &[i64], dtype: DType) -> Tensor {
+pub(crate) fn whole_in_type(shape: &Shape, values: &[i64], dtype: DType) -> Tensor {
     if dtype == DType::Bool {
         let bytes: Vec<u8> = values.iter().map(|&value| u8::from(value != 0)).collect();
         let made = Tensor::from_bytes(dtype, shape.clone(), &bytes);

@@ -126,6 +126,8 @@ class Exceptions(Branches):
             self.skips_calls(body, raised)
         for name in [*_assigned(body), *(one.name for one in handlers if one.name)]:
             self.assign_name(name, raised)
+        for target in _assigned_parts(body):
+            self.assign(target, raised)
         for item in contexts or ():
             self.leave(item, raised)
         self.branches([orelse, *(one.body for one in handlers)], raised)
@@ -192,6 +194,14 @@ def _may_catch(handler: ast.ExceptHandler, by: set[str]) -> bool:
     if PYTHON in by or (WARNING in by and any(name.endswith("Warning") for name in names)):
         return True
     return TORCH in by and bool(names - _UNRELATED)
+
+
+def _assigned_parts(body: list[ast.stmt]) -> Iterator[ast.expr]:
+    """Give the attributes and entries that a block assigns."""
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
+                yield node
 
 
 def _assigned(body: list[ast.stmt]) -> Iterator[str]:
