@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use veracity_diag::Result;
 pub use veracity_drift::causes::{EXPLAINED_ROWS, Evidence, Needs, Original, Side, explain, needs};
-use veracity_drift::{Against, Stream, domain};
+use veracity_drift::{Against, Stream, domain, screen_original};
 pub use veracity_drift::{
     Budget, DriftOptions, Ledger, Place, Values, against_float64, drift, held, repro, source_line,
 };
+pub use veracity_drift::{Inputs, Outputs, Screening, Suspicion};
 use veracity_engine::{Engine, ModelFormat};
 use veracity_onnx::Model;
 use veracity_results::{DriftReport, ReproRun};
@@ -57,6 +58,24 @@ impl Parity {
         let model = &self.export.model;
         let reach = domain::has_corners(model).then(|| domain::reach(model));
         (domain::ranges(model), reach)
+    }
+
+    /// Looks for inputs on which the model and its original part as a whole: the original gives its
+    /// outputs for each of many inputs.
+    pub fn screen(
+        &self,
+        engines: &dyn EngineProvider,
+        options: &DriftOptions,
+        original: &dyn Fn(&[Inputs]) -> Vec<Outputs>,
+    ) -> Result<Screening> {
+        let engine = engines.engine_for(ModelFormat::Onnx)?;
+        let held = &self.export;
+        let weights = held.weights.iter().filter_map(|name| {
+            let value = veracity_drift::copied(held.inputs.get(name)?).ok()?;
+            Some((name.clone(), value))
+        });
+        let (weights, session) = (weights.collect(), &options.session);
+        Ok(screen_original(&held.model, &weights, engine.as_ref(), session, original))
     }
 
     /// Keeps a copy of an input.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
 
 from veracity import _native
 from veracity.drift import coverage, made_up, reference, tables, weights
@@ -127,7 +129,7 @@ class Comparison:
             is_half=any(each.dtype in (torch.float16, torch.bfloat16) for each in state),
         )
         given, notes = (self._args, self._kwargs), list(self._notes)
-        for said, args, kwargs in sets:
+        for said, args, kwargs in itertools.chain(sets, self._screened(given)):
             self._args, self._kwargs = args, kwargs
             try:
                 again = self._compared(tolerance, float64, units, options)
@@ -142,6 +144,40 @@ class Comparison:
                 notes = list(self._notes)
         self._args, self._kwargs = given
         return found
+
+    def _screened(
+        self, given: tuple[tuple[Any, ...], Mapping[str, Any]]
+    ) -> Iterator[tuple[str, tuple[Any, ...], Mapping[str, Any]]]:
+        """Give arguments on which module and export part as a whole, of hundreds that are tried."""
+        self._args, self._kwargs = given
+        names = [self._input_names.get(name, [""])[0] for name in user_inputs(self._exported)]
+
+        def arguments(values: Mapping[str, Tensor]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+            following = iter(names)
+
+            def changed(value: Any) -> Any:
+                if not isinstance(value, Tensor):
+                    return value
+                made = values.get(next(following, ""))
+                fits = made is not None and made.shape == value.shape
+                return made.to(value.device, value.dtype) if made is not None and fits else value
+
+            return cast(tuple[tuple[Any, ...], dict[str, Any]], tree_map(changed, given))
+
+        def original(draws: list[dict[str, Tensor]]) -> list[list[Tensor] | None]:
+            return [self._outputs(*arguments(values)) for values in draws]
+
+        for said, values in self._native.screen(original):
+            yield said, *arguments(values)
+
+    def _outputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor] | None:
+        """Return what the module gives; nothing where it refuses its arguments."""
+        try:
+            with torch.no_grad():
+                found = self._model(*args, **kwargs)
+        except Exception:  # any: arguments that nobody gave
+            return None
+        return [each.detach().cpu() for each in tree_leaves(found) if isinstance(each, Tensor)]
 
     # Names
 

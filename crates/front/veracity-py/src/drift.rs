@@ -1,17 +1,21 @@
 //! Op-by-op parity, for Python: Python computes what the original gives, Rust does the rest.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use veracity::drift::{self, Budget, DriftOptions};
+use pyo3::types::PyDict;
+use veracity::drift::{self, Budget, DriftOptions, Inputs, Outputs};
 use veracity::results::DriftReport;
+use veracity::tensor::Tensor;
 use veracity::two::Rules;
 use veracity::{EngineChoice, EngineSearch, Engines, SessionOptions};
 
 use crate::errors::OrRaise;
 use crate::input::Input;
 use crate::options::{engine_choice, invalid, session_options};
+use crate::output::object_from_tensor;
 use crate::progress::shown;
 
 /// Ranges by input, and how far inputs should reach.
@@ -143,6 +147,35 @@ impl Parity {
         Ok(())
     }
 
+    /// Inputs on which the model and its original part, each with what it is. `original` gets lists of
+    /// inputs by name and gives the outputs for each, or `None`.
+    fn screen<'py>(
+        &self,
+        py: Python<'py>,
+        original: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<(String, Bound<'py, PyDict>)>> {
+        let Some(Compared { engines, options, .. }) = &self.compared else {
+            return Err(not_run()).or_raise(py);
+        };
+        let parity = self.parity.as_ref().ok_or_else(not_there).or_raise(py)?;
+        let failed = RefCell::new(None);
+        let run = |draws: &[Inputs]| {
+            let none = || vec![None; draws.len()];
+            if failed.borrow().is_some() {
+                return none();
+            }
+            outputs_of(original, draws).unwrap_or_else(|error| {
+                *failed.borrow_mut() = Some(error);
+                none()
+            })
+        };
+        let found = parity.screen(engines, options, &run).or_raise(py)?.found;
+        if let Some(error) = failed.into_inner() {
+            return Err(error);
+        }
+        found.into_iter().map(|one| Ok((one.said, as_dict(py, &one.inputs)?))).collect()
+    }
+
     /// Whether an operator is wrong.
     fn is_disproved(&self) -> bool {
         self.compared.as_ref().is_some_and(|compared| compared.report.origin.is_some())
@@ -194,6 +227,29 @@ impl Parity {
     fn held(&mut self, py: Python<'_>) -> PyResult<&mut drift::Parity> {
         self.parity.as_mut().ok_or_else(not_there).or_raise(py)
     }
+}
+
+fn as_dict<'py>(py: Python<'py>, inputs: &Inputs) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    for (name, value) in inputs {
+        found.set_item(name, object_from_tensor(py, value)?)?;
+    }
+    Ok(found)
+}
+
+/// What the original gives for each of these inputs.
+fn outputs_of(original: &Bound<'_, PyAny>, draws: &[Inputs]) -> PyResult<Vec<Outputs>> {
+    let py = original.py();
+    let given: Vec<_> = draws.iter().map(|draw| as_dict(py, draw)).collect::<PyResult<_>>()?;
+    let found: Vec<Option<Vec<Bound<'_, PyAny>>>> = original.call1((given,))?.extract()?;
+    let tensor = |value: &Bound<'_, PyAny>| -> PyResult<Option<Tensor>> {
+        let input = Input::from_object("output", value)?;
+        Ok(input.view().ok().map(|view| view.to_tensor()))
+    };
+    let outputs = |row: Option<Vec<Bound<'_, PyAny>>>| -> PyResult<Outputs> {
+        row.map(|row| row.iter().map(tensor).collect()).transpose()
+    };
+    found.into_iter().map(outputs).collect()
 }
 
 #[pymethods]

@@ -469,6 +469,7 @@ impl Recorder {
     }
 
     /// Where a state was written between passes, after the first of these had begun.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
     fn written_between(
         &self,
         py: Python<'_>,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use veracity_engine::{
-    Evaluation, ModelBytes, ModelFormat, ModelSource, OptimizationLevel, SessionOptions,
+    Engine, Evaluation, ModelBytes, ModelFormat, ModelSource, OptimizationLevel, SessionOptions,
 };
 use veracity_onnx::Model;
 use veracity_tensor::Tensor;
@@ -50,6 +50,9 @@ pub struct Screening {
     pub found: Vec<Suspicion>,
 }
 
+/// The outputs of one run, `None` where it is no tensor of ours; nothing where it was refused.
+pub type Outputs = Option<Vec<Option<Tensor>>>;
+
 /// Looks for inputs on which two models part. `sizes` are those of axes that have a name.
 pub fn screen(
     reference: &Side<'_>,
@@ -57,25 +60,61 @@ pub fn screen(
     sizes: &BTreeMap<String, usize>,
     seed: u64,
 ) -> Screening {
+    let Some(outputs) = outputs_of(reference.model, candidate.model) else {
+        return Screening::default();
+    };
+    let (theirs, ours): (Vec<&str>, Vec<&str>) =
+        outputs.iter().map(|(one, other)| (one.as_str(), other.as_str())).unzip();
+    let held = BTreeMap::new();
+    let there = Loaded::new(reference.model, reference.engine, reference.session, &held);
+    let here = Loaded::new(candidate.model, candidate.engine, candidate.session, &held);
+    let (Some(there), Some(here)) = (there, here) else { return Screening::default() };
+    if !here.inputs.iter().all(|name| there.inputs.contains(name)) {
+        return Screening::default();
+    }
+    let draws = Draws::new([reference.model, candidate.model], &held, sizes, seed);
+    search(&draws, &|draws| there.run(draws, &theirs), &|draws| here.run(draws, &ours))
+}
+
+/// Looks for inputs on which a model and its original part, which is run by whoever has it. `weights`
+/// are inputs of the model that are none of the original's.
+pub fn screen_original(
+    candidate: &Model,
+    weights: &BTreeMap<String, Tensor>,
+    engine: &dyn Engine,
+    session: &SessionOptions,
+    original: &dyn Fn(&[Inputs]) -> Vec<Outputs>,
+) -> Screening {
+    let bytes: usize = weights.values().map(|weight| weight.bytes().len()).sum();
+    let Some(here) =
+        Loaded::new(candidate, engine, session, weights).filter(|_| bytes <= MOST_BYTES)
+    else {
+        return Screening::default();
+    };
+    let names: Vec<String> = candidate.outputs().into_iter().map(|info| info.name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let sizes = BTreeMap::new();
+    let draws = Draws::new([candidate, candidate], weights, &sizes, 0);
+    search(&draws, original, &|draws| here.run(draws, &names))
+}
+
+fn search(
+    draws: &Draws<'_>,
+    reference: &dyn Fn(&[Inputs]) -> Vec<Outputs>,
+    candidate: &dyn Fn(&[Inputs]) -> Vec<Outputs>,
+) -> Screening {
     let mut screening = Screening::default();
-    let Some(outputs) = outputs_of(reference.model, candidate.model) else { return screening };
-    let Some(loaded) = Loaded::both(reference, candidate) else { return screening };
     let began = Instant::now();
     let mut found: Vec<(f64, Suspicion)> = Vec::new();
-    for group in Draws::new([reference.model, candidate.model], sizes, seed).groups() {
+    for group in draws.groups() {
+        let (there, here) = (reference(&group.draws), candidate(&group.draws));
         let mut worst: Option<(f64, usize)> = None;
-        let there = loaded[0]
-            .run(&group.draws, &outputs.iter().map(|(one, _)| one.as_str()).collect::<Vec<_>>());
-        let here = loaded[1]
-            .run(&group.draws, &outputs.iter().map(|(_, one)| one.as_str()).collect::<Vec<_>>());
         for (number, pair) in there.iter().zip(&here).enumerate() {
             let (Some(there), Some(here)) = pair else { continue };
             screening.tried += 1;
             let given = largest(&group.draws[number]);
-            let apart = there
-                .iter()
-                .zip(here)
-                .map(|(one, other)| parted(one.as_ref(), other.as_ref(), given));
+            let pairs = there.iter().zip(here);
+            let apart = pairs.map(|(one, other)| parted(one.as_ref(), other.as_ref(), given));
             let apart = apart.fold(0.0, f64::max);
             if apart > 1.0 && worst.is_none_or(|(most, _)| apart > most) {
                 worst = Some((apart, number));
@@ -106,39 +145,42 @@ fn outputs_of(reference: &Model, candidate: &Model) -> Option<Vec<(String, Strin
     (there.len() == here.len()).then(|| there.into_iter().zip(here).collect())
 }
 
+/// A model that is run many times.
 struct Loaded<'a> {
-    side: Side<'a>,
+    engine: &'a dyn Engine,
     source: ModelSource,
     inputs: Vec<String>,
+    weights: &'a BTreeMap<String, Tensor>,
     options: SessionOptions,
 }
 
 impl<'a> Loaded<'a> {
-    fn both(reference: &Side<'a>, candidate: &Side<'a>) -> Option<[Self; 2]> {
-        let (there, here) = (Self::new(reference)?, Self::new(candidate)?);
-        let known = |name: &String| there.inputs.contains(name);
-        here.inputs.iter().all(known).then_some([there, here])
-    }
-
-    fn new(side: &Side<'a>) -> Option<Self> {
-        let bytes = side.model.to_bytes().ok().filter(|bytes| bytes.len() <= MOST_BYTES)?;
+    fn new(
+        model: &Model,
+        engine: &'a dyn Engine,
+        session: &SessionOptions,
+        weights: &'a BTreeMap<String, Tensor>,
+    ) -> Option<Self> {
+        let bytes = model.to_bytes().ok().filter(|bytes| bytes.len() <= MOST_BYTES)?;
         let bytes = ModelBytes::Memory(Arc::from(bytes));
         let source = ModelSource { format: ModelFormat::Onnx, bytes };
-        let inputs = side.model.inputs().into_iter().map(|info| info.name).collect();
-        let options =
-            SessionOptions { optimization: OptimizationLevel::None, ..side.session.clone() };
-        Some(Self { side: *side, source, inputs, options })
+        let inputs = model.inputs().into_iter().map(|info| info.name).collect();
+        let options = SessionOptions { optimization: OptimizationLevel::None, ..session.clone() };
+        Some(Self { engine, source, inputs, weights, options })
     }
 
-    /// What a model gives for each of these; nothing where it does not run.
-    fn run(&self, draws: &[Inputs], outputs: &[&str]) -> Vec<Option<Vec<Option<Tensor>>>> {
+    /// What a model gives for each of these.
+    fn run(&self, draws: &[Inputs], outputs: &[&str]) -> Vec<Outputs> {
         let given: Vec<Vec<(&str, &Tensor)>> = draws
             .iter()
-            .map(|draw| self.inputs.iter().map(|name| (name.as_str(), &draw[name])).collect())
+            .map(|draw| {
+                let value = |name: &String| draw.get(name).or_else(|| self.weights.get(name));
+                self.inputs.iter().filter_map(|name| Some((name.as_str(), value(name)?))).collect()
+            })
             .collect();
         let runs: Vec<Evaluation<'_>> =
             given.iter().map(|inputs| Evaluation { inputs, outputs }).collect();
-        match self.side.engine.evaluate_each(&self.source, &runs, &self.options) {
+        match self.engine.evaluate_each(&self.source, &runs, &self.options) {
             Ok(found) => found.into_iter().map(Some).collect(),
             // One that is refused says nothing about the others.
             Err(_) if draws.len() > 1 => {

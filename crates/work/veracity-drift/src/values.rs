@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use veracity_diag::Result;
-use veracity_tensor::{SharedTensor, TensorView};
+use veracity_tensor::{SharedTensor, Tensor, TensorView};
 
 /// Values by name. Nothing writes them after they were made, other than the session whose outputs
 /// they are.
@@ -16,6 +16,11 @@ pub fn held(value: &TensorView<'_>) -> SharedTensor {
     // SAFETY: nobody else has this memory yet.
     value.copy_elements(0, unsafe { memory.bytes_mut() });
     memory
+}
+
+/// A copy of a value that no session writes any more.
+pub fn copied(value: &SharedTensor) -> Result<Tensor> {
+    Ok(view(value)?.to_tensor())
 }
 
 /// The elements of a value that no session writes any more.

@@ -104,7 +104,13 @@ pub(super) struct Draws<'a> {
 }
 
 impl<'a> Draws<'a> {
-    pub(super) fn new(models: [&Model; 2], sizes: &'a BTreeMap<String, usize>, seed: u64) -> Self {
+    /// Inputs that are `weights` are not made up.
+    pub(super) fn new(
+        models: [&Model; 2],
+        weights: &BTreeMap<String, Tensor>,
+        sizes: &'a BTreeMap<String, usize>,
+        seed: u64,
+    ) -> Self {
         let (mut numbers, mut whole) = (Vec::new(), Vec::new());
         for model in models {
             for name in model.constant_names() {
@@ -126,7 +132,8 @@ impl<'a> Draws<'a> {
         let asks_for_nan = models.iter().any(|model| {
             model.nodes().iter().any(|node| ["IsNaN", "IsInf"].contains(&node.op_type.as_str()))
         });
-        let infos = models[0].inputs();
+        let is_given = |info: &ValueInfo| !weights.contains_key(&info.name);
+        let infos = models[0].inputs().into_iter().filter(is_given).collect();
         Self { infos, ranges, known, numbers, whole, asks_for_nan, sizes, seed }
     }
 
