@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import os
@@ -129,7 +130,9 @@ class Comparison:
             is_half=any(each.dtype in (torch.float16, torch.bfloat16) for each in state),
         )
         given, notes = (self._args, self._kwargs), list(self._notes)
-        for said, args, kwargs in itertools.chain(sets, self._screened(given)):
+        # Tolerances of single operators are for values of the size that was given.
+        screened = () if options.get("rules") is not None else self._screened(given)
+        for said, args, kwargs in itertools.chain(sets, screened):
             self._args, self._kwargs = args, kwargs
             try:
                 again = self._compared(tolerance, float64, units, options)
@@ -164,20 +167,16 @@ class Comparison:
 
             return cast(tuple[tuple[Any, ...], dict[str, Any]], tree_map(changed, given))
 
+        try:
+            model = copy.deepcopy(self._model)
+        except Exception:  # any: modules may hold what cannot be copied
+            return
+
         def original(draws: list[dict[str, Tensor]]) -> list[list[Tensor] | None]:
-            return [self._outputs(*arguments(values)) for values in draws]
+            return [_outputs(model, *arguments(values)) for values in draws]
 
         for said, values in self._native.screen(original):
             yield said, *arguments(values)
-
-    def _outputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor] | None:
-        """Return what the module gives; nothing where it refuses its arguments."""
-        try:
-            with torch.no_grad():
-                found = self._model(*args, **kwargs)
-        except Exception:  # any: arguments that nobody gave
-            return None
-        return [each.detach().cpu() for each in tree_leaves(found) if isinstance(each, Tensor)]
 
     # Names
 
@@ -346,6 +345,27 @@ class Comparison:
             report["reasons"] = [*report.get("reasons", ()), *self._doubts]
             report["verdict"] = "not_comparable"
         return report
+
+
+def _outputs(
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[Tensor] | None:
+    """Return what a module gives, and leave it as it is; nothing where it refuses its arguments."""
+    before = [(buffer, buffer.clone()) for buffer in model.buffers()]
+
+    def copied(value: Any) -> Any:
+        return value.clone() if isinstance(value, Tensor) else value
+
+    try:
+        with torch.no_grad():
+            args, kwargs = tree_map(copied, (args, dict(kwargs)))
+            found = model(*args, **kwargs)
+    except Exception:  # any: arguments that nobody gave
+        return None
+    finally:
+        for buffer, value in before:
+            buffer.data.copy_(value)
+    return [each.detach().cpu() for each in tree_leaves(found) if isinstance(each, Tensor)]
 
 
 def _reason(code: str, message: str) -> dict[str, Any]:

@@ -116,8 +116,8 @@ class PythonStates:
         self._keep_for_last(node, roots)
         shared = _globals(code, _own_variables(code) if self._is_over else frozenset())
         roots = [*roots, *shared, *self._session.witness.roots.get(node.name, ())]
-        names = _names_read(code)
-        roots = [one for one in roots if _is_read(one[0], names)]
+        names, variables = _names_read(code), _variables_read(code)
+        roots = [one for one in roots if _is_read(one[0], variables)]
         self._roots[node.name] = roots
         walk = Walk(roots, names=names)
         seen = list(walk)
@@ -126,7 +126,7 @@ class PythonStates:
         followed = self._session.array_states.paths(node)
         found = dict(heap.compared(seen, followed=followed))
         self._tell_finalizers(node, seen)
-        if walk.was_cut:
+        if walk.was_cut and node.name in self._session.witness.code:
             self._session.tell(findings.too_many_objects(node.name, node.location))
         first = self._first.get(node.name)
         if first is None:
@@ -156,9 +156,13 @@ class PythonStates:
     def _with_what_ran(self, node: TracedNode) -> list[Reached]:
         """Return the code of a node: what its source shows, and whatever else ran."""
         # What ran knows its objects: it is better than what the source shows of the same function.
-        found = dict(self._code[node.name]) | dict(self._session.witness.code.get(node.name, ()))
-        self._code[node.name] = list(found.items())
-        return self._code[node.name]
+        ran = self._session.witness.code.get(node.name)
+        found = list((dict(self._code[node.name]) | dict(ran or ())).items())
+        # What stands at the top of a file mentions all of it, and little of that is the node's.
+        if ran is not None and found and isinstance(found[0][0], ast.Module):
+            found = [one for number, one in enumerate(found) if not number or may_run(one[0])]
+        self._code[node.name] = found
+        return found
 
     def judge_waiting(self, node: TracedNode) -> None:
         """Judge what could not be judged before it was known what runs."""
@@ -395,6 +399,18 @@ def _names_read(code: list[Reached]) -> frozenset[str] | None:
     for scope, _ in code:
         names |= _names_in(scope)
     return None if names & _BY_ANY_NAME else frozenset(names)
+
+
+#: What finds variables by names that are no part of the source.
+_ANY_VARIABLE = frozenset({"globals", "locals", "exec", "eval"})
+
+
+def _variables_read(code: list[Reached]) -> frozenset[str] | None:
+    """Return every variable that code mentions; none where it may ask for any."""
+    names: set[str] = set()
+    for scope, _ in code:
+        names |= _names_in(scope)
+    return None if names & _ANY_VARIABLE else frozenset(names)
 
 
 @functools.lru_cache(maxsize=1024)

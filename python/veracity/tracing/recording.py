@@ -40,7 +40,7 @@ def recording_of(session: Session) -> Recording:
     found = list(session.diagnostics)
     loops = _own_loops(list(session.nodes.values()), graph, found)
     edges = _edges(session, graph, loops, found)
-    found += session.skips.findings({edge.target[0] for edge in edges})
+    found += session.skips.findings({"/".join(edge.target) for edge in edges})
     nodes = [_node(session, session.nodes[name], loops) for name in order]
     found += _escape_findings(session)
     for recorded, node in zip(nodes, map(session.nodes.__getitem__, order), strict=True):

@@ -132,7 +132,8 @@ class Names:
             function = function.__func__
         if hasattr(function, "dispatch") and hasattr(function, "registry"):
             return None  # of `functools.singledispatch`: which function runs is a decision
-        function = getattr(function, "__wrapped__", function)
+        if not _is_users(function):  # a decorator of the user's is what runs
+            function = getattr(function, "__wrapped__", function)
         if not isinstance(function, FunctionType):
             return None
         code = function.__code__
@@ -237,6 +238,10 @@ class Names:
         if kind is not None:
             return issubclass(kind, torch.Tensor | numpy.ndarray | arrays.TracedScalar)
         return hasattr(torch.Tensor, name) and owner is not None
+
+
+def _is_users(function: Any) -> bool:
+    return isinstance(function, FunctionType) and owner_of_file(function.__code__.co_filename) == 0
 
 
 def _yields_guarded(scope: Scope) -> bool:

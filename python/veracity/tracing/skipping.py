@@ -11,6 +11,7 @@ there is a tick.
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections.abc import Iterator
 from types import CodeType, FrameType
@@ -115,7 +116,7 @@ class Skips:
         return frozenset(name for name, node in nodes.items() if node.completed >= ticks)
 
     def findings(self, wired: set[str]) -> list[Diagnostic]:
-        """Return what is decided about single nodes; `wired` get values from nodes."""
+        """Return what is decided about single nodes; `wired` ports get values from nodes."""
         calls, nodes = _calls(self._begins), frozenset(self._begins)
         outcomes = [
             (file, outcome, done)
@@ -136,10 +137,11 @@ class Skips:
                     found.setdefault(("skipped", node), told)
             for taint, given in outcome.decided_inputs.items():
                 place = f"{file}:{taint.line}"
+                fed = {port.partition("/")[0] for port in wired}
                 if taint.what in _CHOOSING:
-                    for node in sorted(given & wired):
+                    for node in sorted(one.partition("/")[0] for one in given & (wired | fed)):
                         found.setdefault(("chosen", node), findings.chosen_input(node, place))
-                for node in sorted(given - done - wired):
+                for node in sorted({one.partition("/")[0] for one in given} - done - fed):
                     found.setdefault(("glue", node), findings.glue_of_python(node, place))
         return list(found.values())
 
@@ -165,8 +167,18 @@ class Skips:
         outcomes = []
         for scope, (step, within) in calls.items():
             tainted = {key.lstrip("=@"): Taint("value", step.line) for key in keys.get(scope, ())}
+            # A loop gives its variable another value by itself.
+            sources: dict[ast.AST, Taint] = {
+                node: tainted[node.id]
+                for node in source.own_nodes(scope)
+                if isinstance(node, ast.Name)
+                and isinstance(node.ctx, ast.Load)
+                and node.id in tainted
+            }
             for _ in range(MOST_TICKS if tainted else 0):
-                task = Task(scope, names_of(step), tainted=dict(tainted), around=within)
+                task = Task(
+                    scope, names_of(step), tainted=dict(tainted), sources=sources, around=within
+                )
                 try:
                     outcome = flow.walk(task)
                 except RecursionError:

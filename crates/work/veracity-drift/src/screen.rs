@@ -94,7 +94,8 @@ pub fn screen_original(
     let names: Vec<String> = candidate.outputs().into_iter().map(|info| info.name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let sizes = BTreeMap::new();
-    let draws = Draws::new([candidate, candidate], weights, &sizes, 0);
+    let mut draws = Draws::new([candidate, candidate], weights, &sizes, 0);
+    draws.takes_large = false;
     search(&draws, original, &|draws| here.run(draws, &names))
 }
 

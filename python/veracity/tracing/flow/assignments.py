@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from types import ModuleType
 
 from veracity.tracing.flow.task import Taint
 from veracity.tracing.flow.walking import Walking
@@ -118,8 +119,8 @@ class Assignments(Walking):
     def root(self, node: ast.expr) -> str | None:
         """Return the variable or attribute whose object an expression may show a part of."""
         while True:
-            if isinstance(node, ast.Name):
-                return node.id
+            if isinstance(node, ast.Name):  # what a function of a module gives is no part of it
+                return None if self.names.kind(node) is ModuleType else node.id
             if isinstance(node, ast.Attribute) and node.attr in SHOWING_TENSORS:
                 node = node.value  # the same memory by another name
                 continue

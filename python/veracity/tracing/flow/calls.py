@@ -95,11 +95,21 @@ class Calls(Assignments):
             self.closed, self.has_begun = False, True
         return None
 
-    def choose_inputs(self, node: ast.AST, taint: Taint | None) -> None:
+    def choose_inputs(self, node: ast.Call, taint: Taint | None) -> None:
         """Of a walk around nodes: the value chooses what a node is given."""
         around = self.task.around
-        if around is not None and taint is not None and node in around.calls:
+        if around is None or taint is None or node not in around.calls:
+            return
+        named = next((one for one in node.args[1:] if isinstance(one, ast.Dict)), None)
+        if last_name(node.func) not in observers.MARKS_IN or named is None:
             self.outcome.decided_inputs.setdefault(taint, set()).update(around.calls[node])
+            return
+        for key, value in zip(named.keys, named.values, strict=True):
+            found = self.value(value)
+            if found is not None:
+                port = str(key.value) if isinstance(key, ast.Constant) else ""
+                ports = {f"{name}/{port}" for name in around.calls[node]}
+                self.outcome.decided_inputs.setdefault(found, set()).update(ports)
 
     def takes_in(self, node: ast.Call) -> bool:
         """Say whether the call in which a value left only observes it; its file may be read."""

@@ -49,7 +49,8 @@ class Outcome:
         logs_because: Why `logging` was called, where the value decided that.
         decided_calls: Of a walk around nodes: the nodes that run because of the value, by what
             decides it.
-        decided_inputs: Of a walk around nodes: the marks of inputs that the value chooses for.
+        decided_inputs: Of a walk around nodes: the nodes, or `node/port` where that is known, whose
+            inputs are made of the value.
     """
 
     returned: Taint | None = None

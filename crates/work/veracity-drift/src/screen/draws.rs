@@ -99,6 +99,8 @@ pub(super) struct Draws<'a> {
     numbers: Vec<f64>,
     whole: Vec<i64>,
     asks_for_nan: bool,
+    /// Whether integers may be beyond what float32 holds. Exporters of torch go through that.
+    pub(super) takes_large: bool,
     sizes: &'a BTreeMap<String, usize>,
     seed: u64,
 }
@@ -134,7 +136,7 @@ impl<'a> Draws<'a> {
         });
         let is_given = |info: &ValueInfo| !weights.contains_key(&info.name);
         let infos = models[0].inputs().into_iter().filter(is_given).collect();
-        Self { infos, ranges, known, numbers, whole, asks_for_nan, sizes, seed }
+        Self { infos, ranges, known, numbers, whole, asks_for_nan, takes_large: true, sizes, seed }
     }
 
     /// All of them, the most telling first.
@@ -248,6 +250,7 @@ impl<'a> Draws<'a> {
                 self.whole[usize::try_from(one).unwrap_or(0)].saturating_add(beside)
             }
             Whole::Numbers => between(0, 15, random),
+            Whole::Large if !self.takes_large => between(-1000, 1000, random),
             Whole::Large => {
                 let one = random.below(LARGE.len() as u64);
                 LARGE[usize::try_from(one).unwrap_or(0)]
