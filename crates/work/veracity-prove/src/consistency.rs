@@ -15,9 +15,11 @@ use veracity_results::{
 use veracity_spec::{Bundle, Direction, Node, PortRef, PortSpec};
 
 use crate::builder::{assume, sum_up, sum_up_node};
+use crate::contract;
 use crate::coverage::Inputs;
 use crate::episode::Episode;
 use crate::judged::tolerance_of;
+use crate::plausible::{implausible, is_about};
 use crate::rejudge::within_parts;
 use crate::rollout::{over_time, parts_over_time, role, steps_of};
 use crate::samples::{Kind, Samples};
@@ -29,6 +31,7 @@ pub(crate) type Contradiction = String;
 pub(crate) fn contradiction(bundle: &Bundle, samples: &Samples, proof: &Proof) -> Option<String> {
     let found = check_nodes(bundle, samples, proof)
         .and_then(|()| check_rollout(bundle, samples, proof))
+        .and_then(|()| check_contract(bundle, samples))
         .and_then(|()| check_findings(samples, proof))
         .and_then(|()| check_sums(proof))
         .and_then(|()| check_inputs(bundle, samples, proof))
@@ -92,8 +95,19 @@ fn check_node(
             })?;
         }
     }
-    for (spec, port) in node.outputs.iter().zip(&said.ports) {
+    for (place, (spec, port)) in node.outputs.iter().zip(&said.ports).enumerate() {
         check_port(spec, port, policy)?;
+        for sample in &port.samples {
+            let Some(measured) = &sample.measurement else { continue };
+            let recorded = [("sample ", Kind::Recorded), ("fresh ", Kind::Fresh)];
+            let recorded = recorded.into_iter().find_map(|(prefix, kind)| {
+                let number = sample.label.strip_prefix(prefix)?.parse().ok()?;
+                samples.output(node, kind, place, number)
+            });
+            require(recorded.is_none_or(|value| is_about(measured, &value)), || {
+                format!("`{}` {} was measured on other values", port.port, sample.label)
+            })?;
+        }
     }
     Ok(())
 }
@@ -188,6 +202,9 @@ fn check_measured(
         && measured.rms <= measured.max_abs * (1.0 + 1e-9)
         && (measured.differing == 0) == (measured.max_abs == 0.0 && largest_ulp(measured) == 0);
     require(sane || !verdict.holds(), || "its numbers contradict each other".to_owned())?;
+    if let (Some(what), true) = (implausible(measured), verdict.holds()) {
+        return refuse(format!("its numbers contradict each other: {what} cannot be"));
+    }
     // The worst element may lie anywhere within the tolerance of the largest value, and no further.
     let bound = tolerance.bound(measured.max_abs_reference);
     let within = measured.max_abs <= bound * (1.0 + 1e-6) + f64::MIN_POSITIVE;
@@ -262,7 +279,21 @@ fn check_rollout_port(
     require(said.tolerance == tolerance, || "it was judged by another tolerance".to_owned())?;
     let elements = (spec.shape.elements() * rollout.steps) as u64;
     require(said.measurement.elements == elements, || "ticks are missing".to_owned())?;
+    let most = said.measurement.max_abs * (1.0 + 1e-6) + f64::MIN_POSITIVE;
+    let drawn = &said.over_time;
+    let covered = drawn.max_abs.len() * drawn.ticks_each >= rollout.ticks;
+    require(covered && drawn.max_abs.iter().all(|error| *error <= most), || {
+        "its errors over time are not those of its ticks".to_owned()
+    })?;
     check_measured(&said.measurement, tolerance, parts, equal_nan, said.verdict)
+}
+
+/// What ports mean lies in the samples as well.
+fn check_contract(bundle: &Bundle, samples: &Samples) -> Result<(), Contradiction> {
+    match contract::changed(bundle, samples).first() {
+        Some((_, found)) => refuse(&found.message),
+        None => Ok(()),
+    }
 }
 
 /// What tracing noticed lies in the samples, which are not the proof's to change.

@@ -18,13 +18,21 @@ const DECLARED: [&str; 4] = ["kind", "element_names", "temporal_period_ms", "ext
 /// Disproves the nodes whose ports are not declared as they were. Samples that do not say are not
 /// held against anybody.
 pub(crate) fn check(bundle: &Bundle, samples: &Samples, builder: &mut Builder) {
-    let Some(recorded) = samples.contract() else { return };
+    for (node, found) in changed(bundle, samples) {
+        builder.refuse_node(&node, Verdict::Disproved, found);
+    }
+}
+
+/// What is declared otherwise than it was while recording, with its node.
+pub(crate) fn changed(bundle: &Bundle, samples: &Samples) -> Vec<(String, Diagnostic)> {
+    let Some(recorded) = samples.contract() else { return Vec::new() };
     let spec = bundle.spec();
     let frequency = json!(spec.configs.frequency);
+    let mut all = Vec::new();
     for node in &spec.nodes {
         if !same(&recorded["frequency"], &frequency) {
             let message = said("the frequency of the pipeline", &recorded["frequency"], &frequency);
-            builder.refuse_node(&node.name, Verdict::Disproved, otherwise(message));
+            all.push((node.name.clone(), otherwise(message)));
         }
         for (direction, side) in [(Direction::Input, "in"), (Direction::Output, "out")] {
             for port in node.ports(direction) {
@@ -32,11 +40,12 @@ pub(crate) fn check(bundle: &Bundle, samples: &Samples, builder: &mut Builder) {
                 let Some(before) = recorded["ports"].get(&key) else { continue };
                 for found in changes(port, before) {
                     let found = found.at(Place::port(&node.name, &port.name));
-                    builder.refuse_node(&node.name, Verdict::Disproved, found);
+                    all.push((node.name.clone(), found));
                 }
             }
         }
     }
+    all
 }
 
 fn changes(port: &PortSpec, before: &Value) -> Vec<Diagnostic> {

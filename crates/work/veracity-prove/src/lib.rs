@@ -24,6 +24,7 @@ mod fingerprint;
 mod judged;
 mod nodes;
 mod parts;
+mod plausible;
 mod record;
 mod rejudge;
 mod rollout;

@@ -71,6 +71,32 @@ const FORGERIES: &[Forgery] = &[
     ("a large error", |p| first_sample(p).measurement.as_mut().unwrap().max_abs = 1.0, INCONSISTENT),
     ("a mean above the largest", |p| first_sample(p).measurement.as_mut().unwrap().mean_abs = 1e-7, INCONSISTENT),
     ("NaN on one side", |p| first_sample(p).measurement.as_mut().unwrap().non_finite.mismatching = 1, INCONSISTENT),
+    ("a mean above the root of the mean square", |p| {
+        let measured = first_sample(p).measurement.as_mut().unwrap();
+        (measured.differing, measured.max_abs) = (1, 1e-7);
+        (measured.mean_abs, measured.rms) = (9e-8, 1e-8);
+    }, INCONSISTENT),
+    ("NaN in both that nobody counted", |p| first_sample(p).measurement.as_mut().unwrap().non_finite.matching_nan = 2, INCONSISTENT),
+    ("fewer elements compared", |p| first_sample(p).measurement.as_mut().unwrap().compared -= 1, INCONSISTENT),
+    ("a tolerance that would be needed", |p| first_sample(p).measurement.as_mut().unwrap().min_atol = 5.0, INCONSISTENT),
+    ("a range of the model", |p| first_sample(p).measurement.as_mut().unwrap().candidate_range = Some((-100.0, 100.0)), INCONSISTENT),
+    ("a range of the reference", |p| {
+        let measured = first_sample(p).measurement.as_mut().unwrap();
+        measured.reference_range = measured.reference_range.map(|(low, high)| (low - 0.5, high));
+        measured.candidate_range = measured.reference_range;
+        measured.max_abs_reference += 1.0;
+    }, INCONSISTENT),
+    ("numbers of another sample", |p| {
+        let other = p.nodes[0].ports[0].samples[1].measurement.clone();
+        first_sample(p).measurement = other;
+    }, INCONSISTENT),
+    ("a worst element that is not there", |p| {
+        let worst = veracity_results::Worst { index: vec![7, 7, 7], reference: 0.0, candidate: 0.0 };
+        first_sample(p).measurement.as_mut().unwrap().worst = Some(worst);
+    }, INCONSISTENT),
+    ("distances that do not add up", |p| first_sample(p).measurement.as_mut().unwrap().ulp_histogram = vec![1, 9], INCONSISTENT),
+    ("an error at a tick", |p| p.rollout.ports[0].over_time.max_abs[0] = 7.0, INCONSISTENT),
+    ("errors of one tick", |p| p.rollout.ports[0].over_time.max_abs.truncate(1), INCONSISTENT),
     ("no elements", |p| first_sample(p).measurement.as_mut().unwrap().elements = 0, INCONSISTENT),
     ("measured by another tolerance", |p| {
         first_sample(p).measurement.as_mut().unwrap().tolerance = Tolerance::new(1.0, 0.0).unwrap();
