@@ -36,9 +36,7 @@ def changes(subject: Any, change: Callable[[], Any], names: set[str] | None = No
     change()
     later = dict(heap.compared(Walk(roots, names=chosen)))
     return {
-        path
-        for path, (_, value) in later.items()
-        if path in first and not heap.same(first[path][1], value)
+        way[0] for way, value in later.items() if way in first and not heap.same(first[way], value)
     }
 
 

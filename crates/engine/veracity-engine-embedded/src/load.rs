@@ -161,12 +161,21 @@ fn runnable(
     model: TypedModel,
     optimization: OptimizationLevel,
 ) -> TractResult<Arc<TypedSimplePlan>> {
-    let model = match optimization {
-        OptimizationLevel::None => model,
-        OptimizationLevel::Basic | OptimizationLevel::Extended => model.into_decluttered()?,
-        OptimizationLevel::All => model.into_optimized()?,
+    let rewritten = match optimization {
+        OptimizationLevel::None => return model.into_runnable(),
+        OptimizationLevel::Basic | OptimizationLevel::Extended => {
+            model.clone().into_decluttered()?
+        }
+        OptimizationLevel::All => model.clone().into_optimized()?,
     };
-    model.into_runnable()
+    if is_torn(&rewritten)? { model.into_runnable() } else { rewritten.into_runnable() }
+}
+
+/// Whether rewriting took a node away that others still read: of some graphs in which two parts are
+/// alike tract leaves a placeholder, which cannot be run.
+fn is_torn(model: &TypedModel) -> TractResult<bool> {
+    let order = model.eval_order()?;
+    Ok(order.iter().any(|node| model.node(*node).op.name() == "Dummy"))
 }
 
 /// Refuses outputs that are known to have another dtype or shape than declared. A shape that only
