@@ -38,6 +38,7 @@ NOTICED = (
     *("NsDescriptorReads", "NsMethodSwap", "NsFunctionDefaults", "NsFloatSubclass"),
     *("NsCoroutineFilter", "NsAnnotatedRegistry", "NsGrowingGainNumpy", "NsSameZeroTwice"),
     *("NsHoldLastGoodSetter", "NsMessageStale", "NdEnsembleBest", "NdResetHook"),
+    *("NeFeetInContact", "NeOldFactorStays", "NeSlowNetwork", "NeStiffnessByTime"),
 )
 
 
