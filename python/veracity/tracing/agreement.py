@@ -51,13 +51,6 @@ def same_value(got: torch.Tensor, want: torch.Tensor) -> bool:
     return bool((distance <= allowed).all())
 
 
-def same_bits(got: torch.Tensor, want: torch.Tensor) -> bool:
-    """Say whether two tensors are equal, element by element; NaN is equal to NaN."""
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return False
-    return bool(((got == want) | ((got != got) & (want != want))).all())
-
-
 def rounding_explains(
     module: fx.GraphModule,
     inputs: Sequence[torch.Tensor],

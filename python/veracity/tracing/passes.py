@@ -167,10 +167,7 @@ def _about(found: Diagnostic) -> tuple[str, str, str, str | None]:
 def _changed_constants(
     session: Session, node: TracedNode, later: int, only: set[int] | None = None
 ) -> list[Diagnostic]:
-    """Return findings for constants that hold other values.
-
-    Where the program agrees all the same, only those on the storages `only` are errors.
-    """
+    """Return findings for constants that hold other values; `only` those on some storages."""
     assert node.first_slice is not None
     first_slice = replaying.recorded(session, node, node.first_slice)
     later_slice = replaying.recorded(session, node, later)
@@ -180,12 +177,8 @@ def _changed_constants(
             continue
         left, right = first_slice.constants[first].tensor, later_slice.constants[other].tensor
         if only is not None and right.untyped_storage()._cdata not in only:
-            # Computed anew on every pass, from something that nobody saw being written.
-            if not agreement.same_value(left, right):
-                found.append(findings.changing_number(node.name, location))
             continue
-        # Nobody computed it anew: what creeps by less than a rounding error is another value, too.
-        if not agreement.same_bits(left, right):
+        if not agreement.same_value(left, right):
             found.append(findings.missed_input(node.name, location, _described(right)))
     return found
 
