@@ -216,12 +216,12 @@ fn on_sets(
     Ok(report)
 }
 
-/// Made-up inputs on which the models part as a whole, and how many were tried. Values of a file are
-/// all that is asked about.
+/// Made-up inputs on which the models part as a whole. Values of a file are all that is asked about.
+/// How many were tried is not said: that depends on the machine.
 fn screened(sides: &[Side<'_>; 2], feed: &Feed) -> (Option<String>, Vec<Set>) {
     let Feed::Drawn { seed, dims } = feed else { return (None, Vec::new()) };
     let Screening { tried, found } = screen(&sides[0], &sides[1], dims, *seed);
-    let note = format!("the outputs alone were compared on {tried} more inputs of many kinds");
+    let note = "the outputs alone were compared on further made-up inputs of many kinds".to_owned();
     let sets = found.into_iter().map(|Suspicion { inputs, said }| Set { inputs, said });
     (Some(note).filter(|_| tried > 0), sets.collect())
 }
