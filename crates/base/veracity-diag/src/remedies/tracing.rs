@@ -133,8 +133,10 @@ remedies! {
     RECORDING_CHANGES
         "A pass ran without being recorded, and the recorded program gives other values for its \
          inputs: a Python value changes, a state was missed, or the code takes another way while \
-         it is recorded.",
-        "Keep what changes in tensors, and mark it as an input or a state.";
+         it is recorded. A warning means that your code took another way and the values were the \
+         same.",
+        "Keep what changes in tensors, and mark it as an input or a state. Ask \
+         `isinstance(x, numpy.ndarray)` instead of for the exact type.";
     MEMORY_HANDED_OUT
         "The memory of a traced value went to code that the recorder cannot follow: another \
          library, `data_ptr`, DLPack, `memoryview`, `ctypes`, a thread that is older than the \
