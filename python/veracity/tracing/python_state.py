@@ -183,21 +183,18 @@ class PythonStates:
     def judge_parting(self, node: TracedNode, code: CodeType, instruction: int) -> None:
         """Tell about a place at which a pass that was left alone took another way."""
         place = source.place_of(code, instruction, code.co_firstlineno)
-        reached_ = dict(self._code.get(node.name, ()))
-        if place is None or place.scope not in reached_:
+        known = self._code.get(node.name, [])
+        number = next((i for i, one in enumerate(known) if place and one[0] is place.scope), None)
+        if place is None or number is None:
             return
         line = place.nodes[0].lineno
-        sources: dict[ast.AST, Taint] = dict.fromkeys(place.nodes, Taint("branch", line))
-        code_ = list(reached_.items())
-        number = [scope for scope, _ in code_].index(place.scope)
         task = Task(
-            place.scope,
-            reached_[place.scope],
-            sources=sources,
+            *known[number],
+            sources=dict.fromkeys(place.nodes, Taint("branch", line)),
             opens=False,
-            is_node=_is_node(code_, number),
+            is_node=_is_node(known, number),
         )
-        if _walk_all(code_, [task]) is not None:
+        if _walk_all(known, [task]) is not None:
             text = source.text_of(place.file, place.nodes[0])
             self._session.tell(findings.recording_shows(node.name, text, f"{place.file}:{line}"))
 

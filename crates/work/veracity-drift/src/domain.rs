@@ -65,9 +65,15 @@ pub(crate) const FARTHEST: f64 = 1e6;
 /// The largest integer of an input that nothing is known about.
 const SMALL: i64 = 15;
 
-/// The smallest and largest value of each integer input, as far as the graph shows it: rows of the
-/// table that it is an index of, depth of a one-hot code. Sizes are 0 or 1.
+/// The smallest and largest value of each integer input: what the graph shows, else small numbers.
 pub fn ranges(model: &Model) -> BTreeMap<String, (i64, i64)> {
+    let shown = shown_ranges(model);
+    shown.into_iter().map(|(name, range)| (name, range.unwrap_or((0, SMALL)))).collect()
+}
+
+/// The smallest and largest value of each integer input as far as the graph shows it: rows of the
+/// table that it is an index of, depth of a one-hot code. Sizes are 0 or 1.
+pub(crate) fn shown_ranges(model: &Model) -> BTreeMap<String, Option<(i64, i64)>> {
     let inputs = model.inputs().into_iter();
     let whole =
         inputs.filter(|info| info.dtype.is_some_and(|it| !it.is_float() && it != DType::Bool));
@@ -95,7 +101,7 @@ pub fn ranges(model: &Model) -> BTreeMap<String, (i64, i64)> {
         }
     }
     let usable = |range: Option<(i64, i64)>| range.filter(|(low, high)| low <= high);
-    ranges.into_iter().map(|(name, range)| (name, usable(range).unwrap_or((0, SMALL)))).collect()
+    ranges.into_iter().map(|(name, range)| (name, usable(range))).collect()
 }
 
 /// Whether something clips, rounds or chooses.

@@ -7,7 +7,7 @@ use veracity_onnx::{Dim, Model, ValueInfo};
 use veracity_tensor::{DType, Shape, Tensor};
 
 use crate::convert::{floats, integers};
-use crate::domain::{FARTHEST, in_type, ranges, whole_in_type};
+use crate::domain::{FARTHEST, in_type, shown_ranges, whole_in_type};
 use crate::pair::Inputs;
 use crate::random::Random;
 
@@ -94,8 +94,8 @@ pub(super) struct Group {
 /// Makes up inputs for two models.
 pub(super) struct Draws<'a> {
     infos: Vec<ValueInfo>,
+    /// Of integers that are an index of something.
     ranges: BTreeMap<String, (i64, i64)>,
-    known: BTreeMap<String, bool>,
     numbers: Vec<f64>,
     whole: Vec<i64>,
     asks_for_nan: bool,
@@ -129,14 +129,14 @@ impl<'a> Draws<'a> {
         whole.sort_unstable();
         whole.dedup();
         whole.truncate(MOST_NUMBERS);
-        let ranges = ranges(models[0]);
-        let known = ranges.iter().map(|(name, range)| (name.clone(), *range != (0, 15))).collect();
+        let shown = shown_ranges(models[0]).into_iter();
+        let ranges = shown.filter_map(|(name, range)| Some((name, range?))).collect();
         let asks_for_nan = models.iter().any(|model| {
             model.nodes().iter().any(|node| ["IsNaN", "IsInf"].contains(&node.op_type.as_str()))
         });
         let is_given = |info: &ValueInfo| !weights.contains_key(&info.name);
         let infos = models[0].inputs().into_iter().filter(is_given).collect();
-        Self { infos, ranges, known, numbers, whole, asks_for_nan, takes_large: true, sizes, seed }
+        Self { infos, ranges, numbers, whole, asks_for_nan, takes_large: true, sizes, seed }
     }
 
     /// All of them, the most telling first.
@@ -191,8 +191,7 @@ impl<'a> Draws<'a> {
 
     /// Puts one index beside its range, on some of the runs: an engine may take it all the same.
     fn leave_range(&self, name: &str, run: u64, values: &mut [i64]) {
-        let is_known = self.known.get(name).copied().unwrap_or(false);
-        let range = self.ranges.get(name).copied().filter(|_| is_known);
+        let range = self.ranges.get(name).copied();
         if let (Some((low, high)), Some(first), 2) = (range, values.first_mut(), run % 3) {
             *first = [low - 1, -1, high + 1][usize::try_from(run / 3 % 3).unwrap_or(0)];
         }
@@ -229,15 +228,11 @@ impl<'a> Draws<'a> {
     }
 
     fn swept(&self, name: &str) -> (i64, i64) {
-        let is_known = self.known.get(name).copied().unwrap_or(false);
-        let range = self.ranges.get(name).copied().filter(|_| is_known);
-        range.unwrap_or((0, SWEPT - 1))
+        self.ranges.get(name).copied().unwrap_or((0, SWEPT - 1))
     }
 
     fn integer(&self, name: &str, kind: Whole, run: u64, random: &mut Random) -> i64 {
-        let is_known = self.known.get(name).copied().unwrap_or(false);
-        let range = self.ranges.get(name).copied().filter(|_| is_known);
-        if let Some((low, high)) = range {
+        if let Some((low, high)) = self.ranges.get(name).copied() {
             // Indices count from the end as well.
             let low = if run % 2 == 1 && low == 0 { -high - 1 } else { low };
             return between(low, high, random);
