@@ -418,7 +418,7 @@ def policy(x: Tensor) -> dict[str, Tensor]:
     }
 
 
-# Not all in one: that takes the embedded engine half a minute.
+# Not all in one: to export and prove that takes half a minute.
 @pytest.mark.parametrize(
     "chosen",
     [
