@@ -6,6 +6,8 @@
 //! state, the beginning is run again at the end, twice: after a reset from the last tick and after
 //! one from the first.
 
+use std::ops::Range;
+
 use veracity_compare::{MeasureOptions, measure, merge};
 use veracity_diag::progress::Stage;
 use veracity_diag::{Diagnostic, Place, Result, codes};
@@ -59,9 +61,14 @@ pub fn roll_out(
     rollout.finish(stopped.unwrap_or_default())
 }
 
-/// Steps that a roll-out of so many ticks takes.
-pub(crate) fn steps_of(ticks: usize, has_state: bool) -> usize {
-    ticks + if has_state { 1 + ticks.min(REPEATED) } else { 0 }
+/// The ticks that are run, each time from a reset on. Where there is state that a reset could put
+/// back, the first tick and the beginning are run again.
+pub(crate) fn runs(spec: &Spec, ticks: Range<usize>) -> Vec<Range<usize>> {
+    if spec.feedback_flow.is_empty() {
+        return vec![ticks];
+    }
+    let (start, end) = (ticks.start, ticks.end);
+    vec![ticks, start..start + 1, start..end.min(start + REPEATED)]
 }
 
 fn not_run(verdict: Option<Verdict>, reasons: Vec<Diagnostic>) -> RolloutProof {
@@ -157,21 +164,13 @@ impl<'s> Rollout<'s> {
     }
 
     fn run(&mut self) -> Result<()> {
-        let ticks = self.episode.ticks();
-        let beginning = ticks.start..ticks.end.min(ticks.start + REPEATED);
-        let has_state = !self.spec.feedback_flow.is_empty();
-        let mut stage = Stage::new("ticks", steps_of(ticks.len(), has_state));
-        self.run_ticks(ticks.clone(), &mut stage)?;
-        if !has_state {
-            // There is no state that a reset could put back.
-            return Ok(());
-        }
-        self.run_ticks(ticks.start..ticks.start + 1, &mut stage)?;
-        self.run_ticks(beginning, &mut stage)
+        let runs = runs(self.spec, self.episode.ticks());
+        let mut stage = Stage::new("ticks", runs.iter().map(Range::len).sum());
+        runs.into_iter().try_for_each(|ticks| self.run_ticks(ticks, &mut stage))
     }
 
     /// Runs ticks from a reset on.
-    fn run_ticks(&mut self, ticks: std::ops::Range<usize>, stage: &mut Stage) -> Result<()> {
+    fn run_ticks(&mut self, ticks: Range<usize>, stage: &mut Stage) -> Result<()> {
         self.runner.reset();
         self.resets += usize::from(self.steps > 0);
         if !self.episode.begins_at_the_start() {
@@ -395,12 +394,7 @@ impl Observed<'_> {
     }
 
     /// How far some ticks of a chunk, which begins at `start`, are from what was recorded.
-    fn measure(
-        &self,
-        references: &[u8],
-        start: usize,
-        ticks: std::ops::Range<usize>,
-    ) -> Result<Measurement> {
+    fn measure(&self, references: &[u8], start: usize, ticks: Range<usize>) -> Result<Measurement> {
         let PortSpec { dtype, shape, .. } = self.spec;
         let len = shape.elements() * dtype.size();
         let bytes = (ticks.start - start) * len..(ticks.end - start) * len;
