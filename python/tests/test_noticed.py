@@ -151,12 +151,15 @@ def test_a_parameter_written_between_passes_that_are_not_compared_is_noticed(
         assert veracity.check(folder / "g").verdict == "disproved"
 
 
-def test_a_parameter_that_is_written_with_the_same_values_is_nobodys_business(
-    tmp_path: Path,
-) -> None:
+def test_a_parameter_that_is_written_with_the_same_values_is_told(tmp_path: Path) -> None:
+    """Who fills it again may fill it with something else next time."""
     gain = Gain()
     recorded(tmp_path, gain, 7, lambda number: gain.weight.mul_(1.0))
-    assert not compiled().diagnostics
+    result = compiled()
+    (found,) = result.diagnostics
+    assert (found.code, found.severity) == ("VER0912", "warning")
+    assert "is filled anew between passes" in found.message
+    assert result == {"n": True} and result.verdict == "conditional"
 
 
 def test_a_forgotten_tensor_is_named_with_dtype_and_shape(tmp_path: Path) -> None:
@@ -227,7 +230,8 @@ from veracity import annotate
 gain = torch.ones(3)
 with torch.no_grad(), veracity.session("g", save_path={folder!r}):
     for number in range({passes}):
-        gain.add_({change})
+        if {change}:
+            gain.add_({change})
         x = annotate.input_tensors("n", {{"x": torch.ones(3) + number}})
         y = x * 2 if x.sum() > 0 else x
         annotate.output_tensors("n", {{"y": y * gain}}, export_with="jit")

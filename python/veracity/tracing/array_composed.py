@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from veracity.tracing.array_operations import array_of_items
+from veracity.tracing.array_operations import array_of_items, traced_target
 from veracity.tracing.arrays import new_array, plain, refusal
 
 # Held from before a session puts its own in their places.
@@ -57,7 +57,15 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     """Write where a mask says so; values are taken from the places that they are written to."""
     if numpy.ndim(plain(values)) and plain(values).shape != plain(a).shape:
         raise refusal("numpy.putmask", "its values are repeated")
-    a[mask] = values[mask] if numpy.ndim(plain(values)) else values
+    target = traced_target(a)  # a plain array becomes a state with what is written here
+    target[mask] = values[mask] if numpy.ndim(plain(values)) else values
+
+
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Write one value where a mask says so."""
+    if numpy.size(plain(vals)) != 1:
+        raise refusal("numpy.place", "how many of its values are used depends on data")
+    traced_target(arr)[mask] = vals if not numpy.ndim(plain(vals)) else vals[0]
 
 
 def fill_diagonal(a: Any, val: Any, wrap: Any = False) -> None:
@@ -66,13 +74,14 @@ def fill_diagonal(a: Any, val: Any, wrap: Any = False) -> None:
     if len(shape) != 2 or (wrap and shape[0] > shape[1]):
         raise refusal("numpy.fill_diagonal", "it is no plain matrix")
     places = _arange(min(shape))
-    a[places, places] = val
+    traced_target(a)[places, places] = val
 
 
 COMPOSED: dict[Any, Callable[..., Any]] = {
     numpy.apply_along_axis: apply_along_axis,
     numpy.piecewise: piecewise,
     numpy.putmask: putmask,
+    numpy.place: place,
     numpy.fill_diagonal: fill_diagonal,
 }
 

@@ -23,6 +23,7 @@ from veracity.tracing import arrays
 from veracity.tracing.array_composed import vectorized
 from veracity.tracing.array_operations import array_of_items, constant_array, perform, tell_of
 from veracity.tracing.array_plain import LIBRARIES, traced_name, traced_names
+from veracity.tracing.array_protocols import perform_function
 from veracity.tracing.array_table import cast, words
 from veracity.tracing.replaced import Replaced
 
@@ -176,13 +177,24 @@ def _taking_lists(original: Any, name: str) -> Any:
             key: traced_name(value) if key == "out" else argument(value)
             for key, value in kwargs.items()
         }
-        given = [argument(value) for value in args]
+        given = tuple(argument(value) for value in args)
+        if _is_overlooked(given, named):
+            return perform_function(original, given, named)
         made = original(*given, **named)
         # An array of plain numbers is new: `np.diag([3.0, 2.0])`.
         fresh = type(made) is numpy.ndarray and not _holds_arrays(given, named)
         return constant_array(made) if fresh and _for_user(name) else made
 
     return call
+
+
+def _is_overlooked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Say whether NumPy may take a traced value for a number: it asks only some arguments.
+
+    It always asks the first, and never the values of `fill_diagonal` or the `nan` of `nan_to_num`.
+    """
+    first_is_plain = bool(args) and type(args[0]) is numpy.ndarray
+    return first_is_plain and bool(arrays.traced_in(args[1:], kwargs))
 
 
 def _holds_arrays(*values: Any) -> bool:

@@ -225,6 +225,10 @@ class TracedArray(numpy.ndarray[Any, numpy.dtype[Any]], metaclass=_Kind):
             self._parent = obj
 
 
+# What `type(array).__name__` gives without a session: tables are made by it.
+TracedArray.__name__ = TracedArray.__qualname__ = "ndarray"
+
+
 class TracedScalar:
     """A NumPy scalar whose operations are recorded. Immutable."""
 

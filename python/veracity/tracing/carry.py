@@ -63,7 +63,9 @@ def later_pass(session: Session, node: TracedNode, running: Pass) -> bool:
         found, doubts = session.recorder.carried(executions)
         node.unfilled = [location for why, location in doubts if why == "not filled"]
         for why, location in doubts:
-            if why != "not filled":  # later passes may show it
+            if why == "made anew":
+                node.rewritten.setdefault(location, None)
+            elif why != "not filled":  # later passes may show it
                 session.tell(findings.lost_state(node.name, why, location))
         _take(session, node, running, found)
         node.unfilled += session.queues.unfilled(node, running.execution)
@@ -127,7 +129,7 @@ def _promote(
     node.carried, node.slice_number, node.replay = states, number, None
     program = replaying.slice_of(session, node)
     node.constant_versions = replaying.versions_of(program)
-    node.watched = replaying.watched(program)
+    node.watched = replaying.watched(session, program)
     node.used |= {use.port for use in program.inputs}
     node.untraced.clear()
     if _fill_samples(session, node):

@@ -83,7 +83,7 @@ class Closing:
         program = replaying.slice_of(self._session, node)
         self._session.inputs.refuse_dropped(node, program)
         node.constant_versions = replaying.versions_of(program)
-        node.watched = replaying.watched(program)
+        node.watched = replaying.watched(self._session, program)
         names = node.input_names()
         node.used = {names[number] for number, _, _, used in closed["inputs"] if used}
         self._session.escapes[node.name] = list(closed["escapes"])

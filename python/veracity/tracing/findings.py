@@ -211,6 +211,18 @@ def missed_input(node: str, location: str, what: str) -> Diagnostic:
     )
 
 
+def rewritten(node: str, location: str, what: str) -> Diagnostic:
+    """Return the finding for a constant that is written or made anew between passes."""
+    return _warning(
+        "VER0912",
+        node,
+        f"{what} is filled anew between passes and is no input of `{node}`: the export holds what "
+        "was in it while it was recorded",
+        location,
+        "mark it with `input_tensors`, or fill it once, before you record",
+    )
+
+
 def fixed_number(node: str, name: str, value: Any, location: str) -> Diagnostic:
     """Return the finding for a number, flag or text given as an input."""
     return _warning(

@@ -103,6 +103,21 @@ class Pass:
     older: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True)
+class Watched:
+    """A constant that its node only reads.
+
+    Attributes:
+        tensor: On the memory that the node reads.
+        location: `file:line` of the line that reads it first.
+        counts: How often it was written, as torch counts and as the tape does.
+    """
+
+    tensor: torch.Tensor
+    location: str
+    counts: tuple[int, int]
+
+
 @dataclass
 class TracedNode:
     """A node while it is being recorded.
@@ -119,6 +134,9 @@ class TracedNode:
         opaque: Values given as inputs that are no tensors.
         slice_number: Slice of the first pass.
         constant_versions: Storage and write counter of each of its constants.
+        watched: Its constants that it does not write itself.
+        rewritten: Tensors that were written or made anew between its passes and are no inputs, by the
+            line that reads them; `None` where there was another one each time.
         used: Names of the inputs that matter.
         samples: Values of the first passes.
         completed: How many passes were completed.
@@ -154,7 +172,8 @@ class TracedNode:
     opaque: dict[str, Any] = field(default_factory=dict)
     slice_number: int | None = None
     constant_versions: list[tuple[int, int | None]] = field(default_factory=list)
-    watched: list[tuple[torch.Tensor, int]] = field(default_factory=list)
+    watched: list[Watched] = field(default_factory=list)
+    rewritten: dict[str, torch.Tensor | None] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     samples: list[Sample] = field(default_factory=list)
     completed: int = 0

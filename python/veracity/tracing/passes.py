@@ -107,13 +107,23 @@ def tell_pending(session: Session, node: TracedNode) -> None:
         session.tell(diagnostic)
 
 
+def rewritten(node: TracedNode, known: list[Diagnostic]) -> list[Diagnostic]:
+    """Tell about tensors that others fill between passes, where nothing is told there yet."""
+    told = {one.location for one in known if one.node == node.name and one.code == "VER0912"}
+    return [
+        findings.rewritten(node.name, location, "a tensor" if tensor is None else _described(tensor))
+        for location, tensor in node.rewritten.items()
+        if location not in told
+    ]
+
+
 def _changes(session: Session, node: TracedNode, later: int) -> list[Diagnostic]:
     """Return differences that changed nothing this time: they need not stay without effect."""
     assert node.first_slice is not None
     changes: list[Diagnostic] = []
     if not node.carried:
         # The program works on the memory itself: what was written there in the meantime agrees.
-        lasting = {tensor.untyped_storage()._cdata for tensor, _ in node.watched}
+        lasting = {one.tensor.untyped_storage()._cdata for one in node.watched}
         changes += _changed_constants(session, node, later, only=lasting)
     for what, location, _, _ in session.recorder.differences(node.first_slice, later):
         if what == "constant":

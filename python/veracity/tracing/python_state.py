@@ -14,7 +14,7 @@ import functools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -439,12 +439,9 @@ def _decides(code: list[Reached], key: str, unread: tuple[Any, ...] = ()) -> Dec
         scope, names = code[0] if code else (None, None)
         if scope is None or names is None:
             return None
-        loads = [
-            node
-            for node in source.own_nodes(scope)
-            if isinstance(node, ast.Name) and node.id == key[1:] and isinstance(node.ctx, ast.Load)
-        ]
-        sources: dict[ast.AST, Taint] = {one: Taint("value", one.lineno) for one in loads}
+        sources: dict[ast.AST, Taint] = {
+            one: Taint("value", one.lineno) for one in _loads(scope, {key[1:]})
+        }
         return _walk_all(code, [Task(scope, names, sources=sources, opens=False)], unread)
     return _walk_all(code, list(_reading(code, {key: Taint("value", 0)})), unread)
 
@@ -458,10 +455,26 @@ def _reading(code: list[Reached], keys: dict[str, Taint]) -> Iterator[Task]:
             for node in source.own_nodes(scope)
             if isinstance(node, ast.expr) and _reads_by_text(node, keys, any_name=unnamed)
         }
+        if _is_generator(scope):  # it goes on in the middle, with what its variables hold by then
+            own = {key[1:] for key in used if key.startswith("~")}
+            sources |= {one: Taint("value", one.lineno) for one in _loads(scope, own)}
         if used or sources:
             tainted = used | {key[1:]: one for key, one in used.items() if key[0] in "@~"}
             is_node = _is_node(code, number)
             yield Task(scope, names, tainted=tainted, sources=sources, opens=False, is_node=is_node)
+
+
+def _loads(scope: source.Scope, names: Collection[str]) -> list[ast.Name]:
+    """Return where a function reads variables."""
+    return [
+        node
+        for node in source.own_nodes(scope)
+        if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load)
+    ]
+
+
+def _is_generator(scope: source.Scope) -> bool:
+    return any(isinstance(one, ast.Yield | ast.YieldFrom) for one in source.own_nodes(scope))
 
 
 def _unnamed(code: list[Reached], keys: dict[str, Taint]) -> bool:
@@ -546,6 +559,8 @@ def _runs(node: ast.AST, names: Names, scope: ast.AST) -> bool:
         return True
     if not isinstance(node, ast.Call):
         return False
+    if any(one is scope for one, *_ in ran_at(node.func)):  # `generator.send(x)`
+        return True
     return any(found[0] is scope for found in reached._called(names.callable_of(node.func), names))
 
 

@@ -45,6 +45,7 @@ def recording_of(session: Session) -> Recording:
     found += _escape_findings(session)
     for recorded, node in zip(nodes, map(session.nodes.__getitem__, order), strict=True):
         found += passes.changed_constants(node, recorded.slice)
+        found += passes.rewritten(node, found)
         found += passes.leftovers(session, node)
         if node.draws and not node.compared:
             found.append(findings.plain_draws(node.name, node.location))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from veracity.errors import VeracityError
 from veracity.tracing import agreement
-from veracity.tracing.node import TracedNode
+from veracity.tracing.node import TracedNode, Watched
 from veracity.tracing.slice import Slice
 
 if TYPE_CHECKING:
@@ -74,29 +75,47 @@ def versions_of(program: Slice) -> list[tuple[int, int | None]]:
     ]
 
 
-def watched(program: Slice) -> list[tuple[torch.Tensor, int]]:
-    """Return the constants that the node itself leaves alone, with torch's count of writes.
+def watched(session: Session, program: Slice) -> list[Watched]:
+    """Return the constants that the node itself leaves alone, and how often each was written.
 
-    The count is a look at a number, so it is compared on every pass, also on those that are only
-    followed by their marks. A write that torch does not count (through `.data`, or by another
-    library) and another tensor in its place are seen when a pass is compared in full.
+    The counts are a look at a number, so they are compared on every pass, also on those that are
+    only followed by their marks. Torch counts what is written through the tensor, the tape what is
+    written through another name (`.data`) while it records. A write by another library, and
+    another tensor in its place, are seen when a pass is compared in full.
     """
+    uses = [use for use in program.constants if not use.written]
+    counts = _write_counts(session, [use.tensor for use in uses])
     return [
-        (use.tensor, use.tensor._version)
-        for use in program.constants
-        if not use.written and not use.tensor.is_inference()
+        Watched(use.tensor, use.location, count) for use, count in zip(uses, counts, strict=True)
     ]
 
 
-def constants_written(node: TracedNode) -> bool:
-    """Say whether a constant was written since the last time that somebody asked."""
-    for tensor, count in node.watched:
-        if tensor._version != count:
-            node.watched = [(one, one._version) for one, _ in node.watched]
-            # It works on the memory itself, until the slice has a copy of what was there before.
-            node.replay = None
-            return True
-    return False
+def _write_counts(session: Session, tensors: list[torch.Tensor]) -> list[tuple[int, int]]:
+    with session.modes.paused():
+        return [
+            (0 if one.is_inference() else one._version, session.recorder.write_count(one))
+            for one in tensors
+        ]
+
+
+def constants_written(session: Session, node: TracedNode) -> bool:
+    """Say whether a constant was written since the last time that somebody asked.
+
+    Whatever was written: code that refills a tensor between passes may give it another value next
+    time, and it is kept to be told.
+    """
+    counts = _write_counts(session, [one.tensor for one in node.watched])
+    changed = [one for one, now in zip(node.watched, counts, strict=True) if one.counts != now]
+    if not changed:
+        return False
+    for one in changed:
+        node.rewritten.setdefault(one.location, one.tensor)
+    node.watched = [
+        dataclasses.replace(one, counts=now) for one, now in zip(node.watched, counts, strict=True)
+    ]
+    # It works on the memory itself, until the slice has a copy of what was there before.
+    node.replay = None
+    return True
 
 
 def differ_by_rounding(

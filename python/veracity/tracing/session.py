@@ -231,7 +231,7 @@ class Session:
         whenever a constant of the node was written.
         """
         wanted = self._wants_comparison(node) or self._is_review(node.completed)
-        wanted = replaying.constants_written(node) or wanted
+        wanted = replaying.constants_written(self, node) or wanted
         if self.recorder.has_open():
             return self.recording
         if self._wants_rest(node) and len(self._threads_seen) < 2:

@@ -108,6 +108,8 @@ pub enum DoubtKind {
     NotFilled,
     /// The executions read it after unlike numbers of executions.
     Irregular,
+    /// It has nothing to do with the node, and was made anew between two of its executions.
+    MadeAnew,
 }
 
 /// What a node carries over.

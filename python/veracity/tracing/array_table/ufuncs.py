@@ -14,12 +14,29 @@ def _cbrt(x: torch.Tensor) -> torch.Tensor:
     return torch.sign(x) * torch.pow(torch.abs(x), 1.0 / 3.0)
 
 
-def _floor_divide(x: torch.Tensor, y: Any) -> torch.Tensor:
+def _zero_by_zero(divide: Expression) -> Expression:
+    """Give zero for integers that are divided by zero, as NumPy does: torch raises."""
+
+    def divided(x: torch.Tensor, y: Any) -> torch.Tensor:
+        is_integer = isinstance(y, torch.Tensor) and not (y.is_floating_point() or y.is_complex())
+        if not is_integer:
+            return divide(x, y)
+        by_zero = torch.eq(y, 0)
+        found = divide(x, torch.where(by_zero, torch.ones_like(y), y))
+        return torch.where(by_zero, torch.zeros_like(found), found)
+
+    return divided
+
+
+def _floor(x: torch.Tensor, y: Any) -> torch.Tensor:
     return torch.div(x, y, rounding_mode="floor")
 
 
+_floor_divide, _remainder = _zero_by_zero(_floor), _zero_by_zero(torch.remainder)
+
+
 def _divmod(x: torch.Tensor, y: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    return _floor_divide(x, y), torch.remainder(x, y)
+    return _floor_divide(x, y), _remainder(x, y)
 
 
 def _modf(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -27,7 +44,7 @@ def _modf(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 _SAME_NAME = words("""
-    add subtract multiply float_power negative positive remainder fmod absolute sign sqrt
+    add subtract multiply float_power negative positive absolute sign sqrt
     square reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2
     hypot sinh cosh tanh arcsinh arccosh arctanh floor ceil trunc greater greater_equal less
     less_equal not_equal maximum minimum fmax fmin matmul logical_and logical_or logical_xor
@@ -43,6 +60,8 @@ UFUNCS: dict[Any, Expression] = {
     numpy.divide: torch.true_divide,
     numpy.power: torch.pow,
     numpy.floor_divide: _floor_divide,
+    numpy.remainder: _remainder,
+    numpy.fmod: _zero_by_zero(torch.fmod),
     numpy.divmod: _divmod,
     numpy.modf: _modf,
     numpy.fabs: torch.abs,

@@ -118,5 +118,6 @@ fn reason(kind: DoubtKind) -> &'static str {
         DoubtKind::Scattered => "scattered",
         DoubtKind::NotFilled => "not filled",
         DoubtKind::Irregular => "irregular",
+        DoubtKind::MadeAnew => "made anew",
     }
 }

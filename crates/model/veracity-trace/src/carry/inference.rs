@@ -7,6 +7,7 @@ use super::side::Side;
 use super::{Carry, Content, Doubt, DoubtKind, Spot, State, at_end, content};
 use crate::execution::{Read, Time};
 use crate::ids::{PortId, StorageId};
+use crate::memory::Birth;
 use crate::slicer::{Leaf, Place, comes_from_inputs, leaves};
 use crate::tape::Tape;
 
@@ -39,7 +40,7 @@ impl<'a> Inference<'a> {
             let open = by_storage.into_iter().filter(|(storage, _)| !settled.contains(storage));
             let open: Vec<_> = open.collect();
             if open.is_empty() {
-                self.check_filled(&found);
+                self.check_fixed(&found);
                 break;
             }
             for (storage, leaves) in open {
@@ -183,14 +184,31 @@ impl<'a> Inference<'a> {
     }
 
     /// Tells about places that have not moved on yet: memory from the beginning, where a value of the
-    /// node is read one day.
-    fn check_filled(&mut self, found: &[Leaf]) {
+    /// node is read one day. And about memory that somebody else makes anew each time: it is the same
+    /// value only as long as nobody computes another one.
+    fn check_fixed(&mut self, found: &[Leaf]) {
         for leaf in found.iter().filter(|leaf| self.fixed.contains(&leaf.storage)) {
             let Some(spot) = self.latest.spot(leaf.place) else { continue };
-            if self.is_beside_a_state(leaf, spot) || self.has_moved(leaf, spot) {
-                self.doubts.push(Doubt { site: leaf.site, kind: DoubtKind::NotFilled });
-            }
+            let kind = if self.is_beside_a_state(leaf, spot) || self.has_moved(leaf, spot) {
+                DoubtKind::NotFilled
+            } else if self.is_made_anew(leaf, spot) {
+                DoubtKind::MadeAnew
+            } else {
+                continue;
+            };
+            self.doubts.push(Doubt { site: leaf.site, kind });
         }
+    }
+
+    /// Whether the execution before read other memory in this place, and this one was made after that
+    /// and before the latest began.
+    fn is_made_anew(&self, leaf: &Leaf, spot: Spot) -> bool {
+        let Some(before) = self.earlier.last() else { return false };
+        let between = before.execution.opened_at..self.latest.execution.opened_at;
+        let record = self.tape.memory.storage(leaf.storage);
+        let was_other =
+            before.read(self.tape, spot).is_some_and(|(read, _)| read.storage != leaf.storage);
+        was_other && record.birth == Birth::Seen && between.contains(&record.born)
     }
 
     /// Places of one call that began with the same memory move on one after the other.
