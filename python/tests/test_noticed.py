@@ -158,7 +158,7 @@ def test_a_parameter_that_is_written_with_the_same_values_is_told(tmp_path: Path
     result = compiled()
     (found,) = result.diagnostics
     assert (found.code, found.severity) == ("VER0912", "warning")
-    assert "is filled anew between passes" in found.message
+    assert "is filled anew before every pass" in found.message
     assert result == {"n": True} and result.verdict == "conditional"
 
 

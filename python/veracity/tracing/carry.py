@@ -60,12 +60,10 @@ def later_pass(session: Session, node: TracedNode, running: Pass) -> bool:
     """Find the states of a pass that was recorded in full; say whether their values are known."""
     if node.held:
         executions = [*node.held.values(), running.execution]
-        found, doubts = session.recorder.carried(executions)
+        found, doubts, node.made_anew = session.recorder.carried(executions)
         node.unfilled = [location for why, location in doubts if why == "not filled"]
         for why, location in doubts:
-            if why == "made anew":
-                node.rewritten.setdefault(location, None)
-            elif why != "not filled":  # later passes may show it
+            if why != "not filled":  # later passes may show it
                 session.tell(findings.lost_state(node.name, why, location))
         _take(session, node, running, found)
         node.unfilled += session.queues.unfilled(node, running.execution)

@@ -186,8 +186,11 @@ class _Search:
                 if first is not None and not self._of_array:
                     raise Decided(Taint("unknown", step.line), step.line)
                 return
+            if raised is not None and self._is_around(place):
+                raised = self._in_driver(place, step, raised)
             if place.scope in self._outside:
-                return
+                first = None  # the outputs of a node are nobody's business here
+                continue
             if place.scope is previous and step.code is not self._trail[number - 1].code:
                 continue  # a comprehension of the same function
             previous = place.scope
@@ -206,6 +209,20 @@ class _Search:
         if first is not None and not self._of_array:
             # To code that is not the user's, on another thread say, or farther than was kept.
             raise Decided(first, first.line)
+
+    def _is_around(self, place: Place) -> bool:
+        return place.scope in self._outside or flow.has_marks(place.scope)
+
+    def _in_driver(self, place: Place, step: Step, raised: Taint) -> Taint | None:
+        """Return what is left of an exception behind a function that marks nodes or runs them.
+
+        Code that catches it goes on with a tick on which a bundle gives an output all the same. One
+        that ends the loop over ticks ends the program.
+        """
+        found = flow.meets(place.nodes[0], names_of(step))
+        if found is None or isinstance(found, flow.LOOPS):
+            return raised if found is None else None
+        raise Decided(raised, getattr(found, "lineno", raised.line))
 
     def _walk(self, task: Task) -> Outcome:
         self._walks += 1

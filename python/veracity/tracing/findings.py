@@ -212,12 +212,12 @@ def missed_input(node: str, location: str, what: str) -> Diagnostic:
 
 
 def rewritten(node: str, location: str, what: str) -> Diagnostic:
-    """Return the finding for a constant that is written or made anew between passes."""
+    """Return the finding for a constant that is written or made anew before every pass."""
     return _warning(
         "VER0912",
         node,
-        f"{what} is filled anew between passes and is no input of `{node}`: the export holds what "
-        "was in it while it was recorded",
+        f"{what} before every pass and is no input of `{node}`: the export holds what was in it "
+        "while it was recorded",
         location,
         "mark it with `input_tensors`, or fill it once, before you record",
     )

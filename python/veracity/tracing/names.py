@@ -17,6 +17,8 @@ from typing import Any
 
 import torch
 
+from veracity.tracing.node import DTYPE_NAMES
+
 #: Functions of the user's that are looked into, the innermost first.
 MOST_FRAMES = 8
 #: Entries of a container that are looked at.
@@ -41,6 +43,14 @@ def name_of(tensor: torch.Tensor) -> str | None:
         )
 
     return find(wanted)
+
+
+def described(tensor: torch.Tensor) -> str:
+    """Return a tensor in words: its name where the code has one, its dtype and its shape."""
+    name = name_of(tensor)
+    dtype = DTYPE_NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch."))
+    called = "a tensor" if name is None else f"the tensor `{name}`"
+    return f"{called} ({dtype}{list(tensor.shape)})"
 
 
 def find(wanted: Wanted) -> str | None:

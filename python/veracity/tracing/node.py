@@ -135,8 +135,10 @@ class TracedNode:
         slice_number: Slice of the first pass.
         constant_versions: Storage and write counter of each of its constants.
         watched: Its constants that it does not write itself.
-        rewritten: Tensors that were written or made anew between its passes and are no inputs, by the
-            line that reads them; `None` where there was another one each time.
+        rewritten: What was done between its passes to tensors that are no inputs, in words, by the
+            line that reads them.
+        made_anew: Memory that others made since the pass before, as `Recorder.view` numbers it,
+            and the line that reads it.
         used: Names of the inputs that matter.
         samples: Values of the first passes.
         completed: How many passes were completed.
@@ -173,7 +175,8 @@ class TracedNode:
     slice_number: int | None = None
     constant_versions: list[tuple[int, int | None]] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
-    rewritten: dict[str, torch.Tensor | None] = field(default_factory=dict)
+    rewritten: dict[str, str] = field(default_factory=dict)
+    made_anew: list[tuple[str, int]] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     samples: list[Sample] = field(default_factory=list)
     completed: int = 0

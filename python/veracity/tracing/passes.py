@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity.errors import Diagnostic, VeracityError
-from veracity.tracing import agreement, carry, findings, names, replaying
-from veracity.tracing.node import DTYPE_NAMES, Pass, TracedNode
+from veracity.tracing import agreement, carry, findings, made_anew, names, replaying
+from veracity.tracing.node import Pass, TracedNode
 from veracity.tracing.same_way import same_but_for_names
 from veracity.tracing.slice import Ref, Slice
 
@@ -28,6 +28,7 @@ def compare(session: Session, node: TracedNode, running: Pass, closed: dict[str,
     later = closed["slice"]
     try:
         known = carry.later_pass(session, node, running)
+        _judge_made_anew(session, node, later)
         if not known or _agrees(session, node, running):
             found = _changes(session, node, later)
         else:
@@ -107,12 +108,22 @@ def tell_pending(session: Session, node: TracedNode) -> None:
         session.tell(diagnostic)
 
 
+def _judge_made_anew(session: Session, node: TracedNode, later: int) -> None:
+    """Keep what is made again before every pass, unless its source shows that it is a constant."""
+    found, node.made_anew = node.made_anew, []
+    made = {view: location for location, view in found if location not in node.rewritten}
+    for use in replaying.recorded(session, node, later).constants if made else ():
+        location = made.get(session.recorder.view(use.tensor))
+        if location is not None and not made_anew.is_constant(use.tensor):
+            node.rewritten[location] = f"{names.described(use.tensor)} is made anew"
+
+
 def rewritten(node: TracedNode, known: list[Diagnostic]) -> list[Diagnostic]:
     """Tell about tensors that others fill between passes, where nothing is told there yet."""
     told = {one.location for one in known if one.node == node.name and one.code == "VER0912"}
     return [
-        findings.rewritten(node.name, location, "a tensor" if tensor is None else _described(tensor))
-        for location, tensor in node.rewritten.items()
+        findings.rewritten(node.name, location, what)
+        for location, what in node.rewritten.items()
         if location not in told
     ]
 
@@ -189,16 +200,8 @@ def _changed_constants(
         if only is not None and right.untyped_storage()._cdata not in only:
             continue
         if not agreement.same_value(left, right):
-            found.append(findings.missed_input(node.name, location, _described(right)))
+            found.append(findings.missed_input(node.name, location, names.described(right)))
     return found
-
-
-def _described(tensor: torch.Tensor) -> str:
-    """Return a tensor in words: its name where the code has one, its dtype and its shape."""
-    name = names.name_of(tensor)
-    dtype = DTYPE_NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch."))
-    called = "a tensor" if name is None else f"the tensor `{name}`"
-    return f"{called} ({dtype}{list(tensor.shape)})"
 
 
 def _changed_program(session: Session, node: TracedNode, later: int) -> list[Diagnostic]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity.errors import VeracityError
-from veracity.tracing import agreement
+from veracity.tracing import agreement, names
 from veracity.tracing.node import TracedNode, Watched
 from veracity.tracing.slice import Slice
 
@@ -109,7 +109,7 @@ def constants_written(session: Session, node: TracedNode) -> bool:
     if not changed:
         return False
     for one in changed:
-        node.rewritten.setdefault(one.location, one.tensor)
+        node.rewritten.setdefault(one.location, f"{names.described(one.tensor)} is filled anew")
     node.watched = [
         dataclasses.replace(one, counts=now) for one, now in zip(node.watched, counts, strict=True)
     ]

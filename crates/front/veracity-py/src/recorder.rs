@@ -419,11 +419,7 @@ impl Recorder {
 
     /// The states that the last of these passes has from those before; see `carrying.rs`.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
-    fn carried(
-        &self,
-        py: Python<'_>,
-        passes: Vec<u32>,
-    ) -> (Vec<CarriedState>, Vec<carrying::Doubt>) {
+    fn carried(&self, py: Python<'_>, passes: Vec<u32>) -> carrying::Found {
         carrying::carried(&mut self.lock(py), &passes)
     }
 

@@ -108,8 +108,6 @@ pub enum DoubtKind {
     NotFilled,
     /// The executions read it after unlike numbers of executions.
     Irregular,
-    /// It has nothing to do with the node, and was made anew between two of its executions.
-    MadeAnew,
 }
 
 /// What a node carries over.
@@ -119,6 +117,9 @@ pub struct Carry {
     pub states: Vec<State>,
     /// Sorted.
     pub doubts: Vec<Doubt>,
+    /// Memory that has nothing to do with the node and was made anew since the execution before, and
+    /// the line that reads it.
+    pub made_anew: Vec<(SiteId, ViewId)>,
 }
 
 impl Tape {

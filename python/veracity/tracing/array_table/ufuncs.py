@@ -17,7 +17,7 @@ def _cbrt(x: torch.Tensor) -> torch.Tensor:
 def _zero_by_zero(divide: Expression) -> Expression:
     """Give zero for integers that are divided by zero, as NumPy does: torch raises."""
 
-    def divided(x: torch.Tensor, y: Any) -> torch.Tensor:
+    def divided(x: torch.Tensor, y: Any) -> Any:
         is_integer = isinstance(y, torch.Tensor) and not (y.is_floating_point() or y.is_complex())
         if not is_integer:
             return divide(x, y)

@@ -11,7 +11,8 @@ Code between `output_tensors` and the next `input_tensors` is in no node, and de
 
 from __future__ import annotations
 
+from veracity.tracing.flow.exceptions import LOOPS, meets
 from veracity.tracing.flow.statements import walk
 from veracity.tracing.flow.task import Around, Decided, Outcome, Taint, Task, has_marks
 
-__all__ = ["Around", "Decided", "Outcome", "Taint", "Task", "has_marks", "walk"]
+__all__ = ["LOOPS", "Around", "Decided", "Outcome", "Taint", "Task", "has_marks", "meets", "walk"]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,12 +15,17 @@ from veracity.tracing.flow.task import (
     PYTHON,
     TORCH,
     WARNING,
+    Decided,
     Taint,
     Task,
     last_name,
     parameters_of,
 )
+from veracity.tracing.resolving import Names
 
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_TRIES = (ast.Try, getattr(ast, "TryStar", ast.Try))  # since Python 3.11
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 #: Contexts of torch that only look.
 _WATCHING = frozenset({"record_function", "profile", "emit_nvtx", "range", "stream", "schedule"})
 
@@ -33,7 +39,7 @@ class Exceptions(Branches):
             taint = replace(self.control, what="exception")
             if self.is_answer(statement):
                 self.decide(taint, statement)
-            self.raise_(taint)
+            self.raise_(taint, _raised_class(statement) or PYTHON)
 
     def is_answer(self, statement: ast.Raise) -> bool:
         """Say whether an exception tells Python something, which catches it and goes on.
@@ -41,15 +47,14 @@ class Exceptions(Branches):
         `hasattr` and `getattr` take an `AttributeError` for an answer, loops a `StopIteration` and,
         of `__getitem__`, an `IndexError`.
         """
-        raised = getattr(statement.exc, "func", statement.exc)
-        name = last_name(raised) if raised is not None else ""
+        name = _raised_class(statement)
         of_items = name == "IndexError" and getattr(self.task.scope, "name", "") == "__getitem__"
         return of_items or name in ("AttributeError", "StopIteration", "StopAsyncIteration")
 
     def do_assert(self, statement: ast.Assert) -> None:
         taint = self.value(statement.test)
         if taint is not None or self.control is not None:
-            self.raise_(Taint("exception", statement.lineno))
+            self.raise_(Taint("exception", statement.lineno), "AssertionError")
 
     def do_with(self, statement: ast.With | ast.AsyncWith) -> None:
         catches = False
@@ -122,6 +127,8 @@ class Exceptions(Branches):
             self.block(orelse)
             self.branches([*(one.body for one in handlers), []], None)
             return
+        if self.openings & {node for one in body for node in ast.walk(one)}:
+            raise Decided(raised, raised.line)  # the program goes on without the node's outputs
         if self.task.around is not None:
             self.skips_calls(body, raised)
         for name in [*_assigned(body), *(one.name for one in handlers if one.name)]:
@@ -160,6 +167,27 @@ class Exceptions(Branches):
                 self.reach_call(node, raised)
 
 
+def meets(node: ast.AST, names: Names) -> ast.AST | None:
+    """Return the statement of a driver that an exception out of a call meets first.
+
+    That is one that catches it and goes on, or one of `LOOPS`, which it ends; none where it leaves
+    the function.
+    """
+    inner, outer = node, getattr(node, "parent", None)
+    while isinstance(outer, ast.AST) and not isinstance(outer, _FUNCTIONS):
+        if isinstance(outer, LOOPS):
+            return outer
+        if isinstance(outer, _TRIES) and inner in outer.body:
+            caught = any(_goes_on(one) and _may_catch(one, {TORCH}) for one in outer.handlers)
+            if caught or _swallows(outer.finalbody):
+                return outer
+        contexts = outer.items if isinstance(outer, ast.With | ast.AsyncWith) else []
+        if inner not in contexts and any(names.swallows(one.context_expr) for one in contexts):
+            return outer
+        inner, outer = outer, getattr(outer, "parent", None)
+    return None
+
+
 def _swallows(block: list[ast.stmt]) -> bool:
     """Say whether a `finally` ends an exception by leaving."""
     inside = [node for statement in block for node in ast.walk(statement)]
@@ -175,14 +203,24 @@ def _goes_on(handler: ast.ExceptHandler) -> bool:
     return not (isinstance(called, ast.Call) and last_name(called.func) in ("exit", "_exit"))
 
 
-#: What neither torch nor a check raises because of a value.
-_UNRELATED = frozenset(
+#: What comes of the world around a program, and not of a value.
+_OF_THE_WORLD = frozenset(
     {
-        *("ImportError", "ModuleNotFoundError", "AttributeError", "KeyError", "StopIteration"),
-        *("KeyboardInterrupt", "FileNotFoundError", "OSError", "NotImplementedError", "TypeError"),
-        *("TimeoutError", "ConnectionError", "EOFError", "PermissionError", "NameError"),
+        *(
+            "ImportError",
+            "ModuleNotFoundError",
+            "KeyboardInterrupt",
+            "FileNotFoundError",
+            "OSError",
+        ),
+        *("TimeoutError", "ConnectionError", "EOFError", "PermissionError", "SystemExit"),
+        *("CancelledError", "Empty", "Full", "timeout", "JSONDecodeError", "NotImplementedError"),
     }
 )
+#: What torch does not raise because of a value.
+_NOT_OF_TORCH = _OF_THE_WORLD | {
+    *("AttributeError", "KeyError", "StopIteration", "TypeError", "NameError"),
+}
 
 
 def _may_catch(handler: ast.ExceptHandler, by: set[str]) -> bool:
@@ -190,10 +228,27 @@ def _may_catch(handler: ast.ExceptHandler, by: set[str]) -> bool:
     if handler.type is None:
         return True
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    names = {last_name(kind) for kind in kinds}
-    if PYTHON in by or (WARNING in by and any(name.endswith("Warning") for name in names)):
-        return True
-    return TORCH in by and bool(names - _UNRELATED)
+    return any(_catches(last_name(kind), one) for kind in kinds for one in by)
+
+
+def _catches(name: str, by: str) -> bool:
+    if by == PYTHON:
+        return name not in _OF_THE_WORLD
+    if by == TORCH:
+        return name not in _NOT_OF_TORCH
+    if by == WARNING:
+        return name.endswith("Warning")
+    caught, raised = (getattr(builtins, one, None) for one in (name, by))
+    if isinstance(raised, type):
+        return isinstance(caught, type) and issubclass(raised, caught)
+    return name not in _OF_THE_WORLD  # of a class of the user's, it may be a base
+
+
+def _raised_class(statement: ast.Raise) -> str:
+    """Return the class that a statement raises; nothing where it says something else."""
+    raised = getattr(statement.exc, "func", statement.exc)
+    name = last_name(raised) if raised is not None else ""
+    return name if name[:1].isupper() else ""
 
 
 def _assigned_parts(body: list[ast.stmt]) -> Iterator[ast.expr]:

@@ -34,7 +34,8 @@ class Expressions(Calls):
         if source is None:
             return found
         if isinstance(node, ast.Call):
-            self.may_raise(source, node)  # `int(x)` does for infinities
+            self.may_raise(source, node, "ArithmeticError")  # `int(x)` does for infinities
+            self.may_raise(source, node, "ValueError")  # and for NaN
             if source.what != "answer" and self.takes_in(node):
                 return None
             self.change_by_source(node, source)

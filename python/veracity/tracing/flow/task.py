@@ -41,7 +41,7 @@ class Outcome:
     Attributes:
         returned: The taint of what it returns.
         raised: The taint of an exception that it may raise.
-        raised_by: Who raises it: `TORCH`, `PYTHON`, `WARNING`.
+        raised_by: Who raises it: `TORCH`, `PYTHON`, `WARNING`, or the name of a class.
         parameters: Parameters whose objects were changed.
         kept: Attributes, by `.name`, and variables of outer scopes, by `@name`, that hold it.
         met: Whether the walk came to an expression that gives the value.

@@ -60,10 +60,10 @@ class Walking:
         if self.outcome.raised is None:
             self.outcome.raised = taint
 
-    def may_raise(self, taint: Taint | None, node: ast.AST) -> None:
+    def may_raise(self, taint: Taint | None, node: ast.AST, by: str = PYTHON) -> None:
         """An operation that is not defined for every value may raise, where that is caught."""
         if taint is not None and self.guards and not self.task.of_array:
-            self.raise_(Taint("exception", getattr(node, "lineno", taint.line)))
+            self.raise_(Taint("exception", getattr(node, "lineno", taint.line)), by)
 
     def tainted_around(self, name: str) -> Taint | None:
         """Return the taint of a variable that belongs to a scope around the function."""

@@ -42,11 +42,14 @@ pub(super) type Doubt = (&'static str, String);
 /// A state, and the input and output of each value that is under way.
 pub(super) type Promoted<'py> = (PyRef<'py, CarriedState>, Vec<(u32, u32)>);
 
+/// States, doubts, and `(location, view)` of what others make anew between passes.
+pub(super) type Found = (Vec<CarriedState>, Vec<Doubt>, Vec<(String, u32)>);
+
 /// What the last of these passes reads that those before left to it: states, and `(why, location)`
-/// where that cannot be told.
-pub(super) fn carried(state: &mut State, passes: &[u32]) -> (Vec<CarriedState>, Vec<Doubt>) {
+/// where that cannot be told; and what was made anew since the pass before.
+pub(super) fn carried(state: &mut State, passes: &[u32]) -> Found {
     let passes: Vec<_> = passes.iter().copied().map(ExecutionId).collect();
-    let Carry { states, doubts } = state.tape.carried(&passes);
+    let Carry { states, doubts, made_anew } = state.tape.carried(&passes);
     let states = states.into_iter().map(|carried| CarriedState {
         location: state.sites.location(carried.site).to_owned(),
         spot: format!("{:?}", carried.spot),
@@ -54,7 +57,8 @@ pub(super) fn carried(state: &mut State, passes: &[u32]) -> (Vec<CarriedState>, 
     });
     let place = |site| state.sites.location(site).to_owned();
     let doubts = doubts.iter().map(|doubt| (reason(doubt.kind), place(doubt.site)));
-    (states.collect(), doubts.collect())
+    let made_anew = made_anew.iter().map(|(site, view)| (place(*site), view.0));
+    (states.collect(), doubts.collect(), made_anew.collect())
 }
 
 /// Keeps the program of a pass with states as inputs and outputs.
@@ -118,6 +122,5 @@ fn reason(kind: DoubtKind) -> &'static str {
         DoubtKind::Scattered => "scattered",
         DoubtKind::NotFilled => "not filled",
         DoubtKind::Irregular => "irregular",
-        DoubtKind::MadeAnew => "made anew",
     }
 }

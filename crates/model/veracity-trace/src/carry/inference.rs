@@ -6,7 +6,7 @@ use super::provenance::{Origin, Provenance};
 use super::side::Side;
 use super::{Carry, Content, Doubt, DoubtKind, Spot, State, at_end, content};
 use crate::execution::{Read, Time};
-use crate::ids::{PortId, StorageId};
+use crate::ids::{PortId, SiteId, StorageId, ViewId};
 use crate::memory::Birth;
 use crate::slicer::{Leaf, Place, comes_from_inputs, leaves};
 use crate::tape::Tape;
@@ -18,14 +18,15 @@ pub(super) struct Inference<'a> {
     pub(super) latest: &'a Side,
     states: Vec<State>,
     doubts: Vec<Doubt>,
+    made_anew: Vec<(SiteId, ViewId)>,
     /// Memory that no execution has to do with.
     fixed: HashSet<StorageId>,
 }
 
 impl<'a> Inference<'a> {
     pub(super) fn new(tape: &'a mut Tape, earlier: &'a [Side], latest: &'a Side) -> Self {
-        let (states, doubts, fixed) = Default::default();
-        Self { tape, earlier, latest, states, doubts, fixed }
+        let (states, doubts, made_anew, fixed) = Default::default();
+        Self { tape, earlier, latest, states, doubts, made_anew, fixed }
     }
 
     /// What the state becomes may itself start from state: until nothing new is found.
@@ -51,7 +52,7 @@ impl<'a> Inference<'a> {
         self.doubts.sort_unstable();
         self.doubts.dedup();
         self.states.sort_by_key(|state| (state.latest.count, state.spot));
-        Carry { states: self.states, doubts: self.doubts }
+        Carry { states: self.states, doubts: self.doubts, made_anew: self.made_anew }
     }
 
     fn leaves(&self) -> Vec<Leaf> {
@@ -184,31 +185,31 @@ impl<'a> Inference<'a> {
     }
 
     /// Tells about places that have not moved on yet: memory from the beginning, where a value of the
-    /// node is read one day. And about memory that somebody else makes anew each time: it is the same
-    /// value only as long as nobody computes another one.
+    /// node is read one day. And notes memory that somebody else makes anew each time: it may hold
+    /// another value next time.
     fn check_fixed(&mut self, found: &[Leaf]) {
         for leaf in found.iter().filter(|leaf| self.fixed.contains(&leaf.storage)) {
             let Some(spot) = self.latest.spot(leaf.place) else { continue };
-            let kind = if self.is_beside_a_state(leaf, spot) || self.has_moved(leaf, spot) {
-                DoubtKind::NotFilled
+            if self.is_beside_a_state(leaf, spot) || self.has_moved(leaf, spot) {
+                self.doubts.push(Doubt { site: leaf.site, kind: DoubtKind::NotFilled });
             } else if self.is_made_anew(leaf, spot) {
-                DoubtKind::MadeAnew
-            } else {
-                continue;
-            };
-            self.doubts.push(Doubt { site: leaf.site, kind });
+                self.made_anew.push((leaf.site, leaf.view));
+            }
         }
     }
 
     /// Whether the execution before read other memory in this place, and this one was made after that
     /// and before the latest began.
     fn is_made_anew(&self, leaf: &Leaf, spot: Spot) -> bool {
-        let Some(before) = self.earlier.last() else { return false };
+        // What a pass left that was not recorded was made between two that were, too.
+        let is_next = |side: &&Side| side.number() + 1 == self.latest.number();
+        let Some(before) = self.earlier.last().filter(is_next) else { return false };
         let between = before.execution.opened_at..self.latest.execution.opened_at;
         let record = self.tape.memory.storage(leaf.storage);
         let was_other =
             before.read(self.tape, spot).is_some_and(|(read, _)| read.storage != leaf.storage);
-        was_other && record.birth == Birth::Seen && between.contains(&record.born)
+        let by_nobody = record.made_by.is_empty() && record.birth == Birth::Seen;
+        was_other && by_nobody && between.contains(&record.born)
     }
 
     /// Places of one call that began with the same memory move on one after the other.
