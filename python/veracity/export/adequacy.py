@@ -187,6 +187,8 @@ class _Program:
                 continue
             if planted and fault is not None:
                 env[node] = self._wrong(fault, env)
+                if known is not None and not _is_alike(env[node], known[node]):
+                    raise NoFaultError
             elif node.op != "placeholder":
                 env[node] = self._value(node, env)
             changed.add(node)
@@ -225,6 +227,20 @@ class _Program:
             return getattr(args[0], str(node.target))(*args[1:], **kwargs)
         target: Any = node.target
         return target(*args, **kwargs)
+
+
+def _is_alike(value: Any, right: Any) -> bool:
+    """Say whether a wrong value can stand in the place of the right one.
+
+    Every engine refuses other shapes, but for kernels that trust them: torch's LSTM writes past its
+    memory when its input is narrower than its weights.
+    """
+    if isinstance(value, torch.Tensor) and isinstance(right, torch.Tensor):
+        return value.shape == right.shape and value.dtype == right.dtype
+    if isinstance(value, tuple | list) and isinstance(right, tuple | list):
+        pairs = zip(value, right, strict=False)
+        return len(value) == len(right) and all(_is_alike(*pair) for pair in pairs)
+    return True
 
 
 class _Planting:

@@ -60,12 +60,15 @@ def later_pass(session: Session, node: TracedNode, running: Pass) -> bool:
     """Find the states of a pass that was recorded in full; say whether their values are known."""
     if node.held:
         executions = [*node.held.values(), running.execution]
-        found, doubts, node.made_anew = session.recorder.carried(executions)
+        found = session.recorder.carried(executions)
+        node.made_anew = found["made_anew"]
+        node.state_escapes = list(zip(found["escapes"], found["trails"], strict=True))
+        doubts = found["doubts"]
         node.unfilled = [location for why, location in doubts if why == "not filled"]
         for why, location in doubts:
             if why != "not filled":  # later passes may show it
                 session.tell(findings.lost_state(node.name, why, location))
-        _take(session, node, running, found)
+        _take(session, node, running, found["states"])
         node.unfilled += session.queues.unfilled(node, running.execution)
     known = _read(session, node, running)
     _hold(session, node, running.execution)

@@ -60,7 +60,9 @@ class Closing:
             if self._session.reads.wanted:
                 self._session.reads.note(replaying.recorded(self._session, node, closed["slice"]))
             passes.compare(self._session, node, running, closed)
-            self._add_escapes(node, closed)
+            escapes, node.state_escapes = node.state_escapes, []
+            self._add_escapes(node, closed["escapes"])
+            self._add_escapes(node, self._deciding(node, escapes))
         if node.completed >= self._session.options.max_cached_io and not carry.is_waiting(node):
             carry.let_go(self._session, node)
         self._keep_sample(node, running)
@@ -147,10 +149,10 @@ class Closing:
             self._known[key] = decisions.judge(trail, what)
         return self._known[key]
 
-    def _add_escapes(self, node: TracedNode, closed: dict[str, Any]) -> None:
+    def _add_escapes(self, node: TracedNode, escapes: list[tuple[str, str, int]]) -> None:
         """Keep what left on a later pass for the first time."""
         known = {escape[:2] for escape in self._session.escapes[node.name]}
-        fresh = [escape for escape in closed["escapes"] if escape[:2] not in known]
+        fresh = [escape for escape in escapes if escape[:2] not in known]
         self._session.escapes[node.name] += fresh
 
     def _keep_sample(self, node: TracedNode, running: Pass) -> None:

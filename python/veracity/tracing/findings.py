@@ -427,6 +427,19 @@ def changing_value(node: str, path: str, location: str, what: str) -> Diagnostic
     )
 
 
+def assigned_around(node: str, path: str, location: str, what: str) -> Diagnostic:
+    """Return the finding for a Python value that the code around a node may change one day."""
+    decided = _DECIDED.get(what, "what it decides")
+    return _warning(
+        "VER0912",
+        node,
+        f"`{path}` is assigned here, outside of `{node}`, which reads it: {decided} is baked into "
+        "the export, as it was while it was recorded",
+        location,
+        "make it a tensor, as an input or as a state, or assign it once, before you record",
+    )
+
+
 def unsettled_call(node: str, text: str, location: str, what: str) -> Diagnostic:
     """Return the finding for a call that may give something else next time, and decides."""
     decided = _DECIDED.get(what, "what it returned")

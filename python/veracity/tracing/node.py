@@ -139,6 +139,8 @@ class TracedNode:
             line that reads them.
         made_anew: Memory that others made since the pass before, as `Recorder.view` numbers it,
             and the line that reads it.
+        state_escapes: Values of state that left for Python on this pass, as `(what, location,
+            fingerprint)` and trail.
         used: Names of the inputs that matter.
         samples: Values of the first passes.
         completed: How many passes were completed.
@@ -177,6 +179,7 @@ class TracedNode:
     watched: list[Watched] = field(default_factory=list)
     rewritten: dict[str, str] = field(default_factory=dict)
     made_anew: list[tuple[str, int]] = field(default_factory=list)
+    state_escapes: list[tuple[tuple[str, str, int], Any]] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     samples: list[Sample] = field(default_factory=list)
     completed: int = 0

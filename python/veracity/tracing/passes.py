@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from veracity.errors import Diagnostic, VeracityError
-from veracity.tracing import agreement, carry, findings, made_anew, names, replaying
+from veracity.tracing import agreement, carry, constancy, findings, names, replaying
 from veracity.tracing.node import Pass, TracedNode
 from veracity.tracing.same_way import same_but_for_names
 from veracity.tracing.slice import Ref, Slice
@@ -114,7 +114,7 @@ def _judge_made_anew(session: Session, node: TracedNode, later: int) -> None:
     made = {view: location for location, view in found if location not in node.rewritten}
     for use in replaying.recorded(session, node, later).constants if made else ():
         location = made.get(session.recorder.view(use.tensor))
-        if location is not None and not made_anew.is_constant(use.tensor):
+        if location is not None and not constancy.is_constant(use.tensor):
             node.rewritten[location] = f"{names.described(use.tensor)} is made anew"
 
 

@@ -10,6 +10,7 @@ only printed decide nothing.
 from __future__ import annotations
 
 import ast
+import collections
 import functools
 import sys
 import threading
@@ -25,11 +26,13 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any
 
+import numpy
 import torch
 
 from veracity.errors import Diagnostic
 from veracity.tracing import (
     carry,
+    driver,
     findings,
     flow,
     heap,
@@ -52,6 +55,8 @@ if TYPE_CHECKING:
     from veracity.tracing.session import Session
 
 _USER = 0
+#: What is no value of Python's: the tape follows memory, and entries are looked at one by one.
+_NOT_ASSIGNED = (torch.Tensor, numpy.ndarray, list, tuple, dict, set, collections.deque)
 
 
 class PythonStates:
@@ -77,6 +82,10 @@ class PythonStates:
         self._heard: set[str] = set()
         #: What flags became, and containers grew to, with the first pass.
         self._settled: dict[tuple[str, str], Any] = {}
+        #: What the code around nodes may assign.
+        self._drivers: dict[str, driver.Driver] = {}
+        #: The classes of objects, by the paths to them.
+        self._kinds: dict[str, dict[str, type]] = {}
         #: Findings that matter if a program reads some memory.
         self._if_read: list[tuple[Region, Diagnostic]] = []
 
@@ -112,6 +121,9 @@ class PythonStates:
 
     def _look(self, node: TracedNode, roots: list[tuple[str, str, Any]]) -> None:
         code = self._with_what_ran(node)
+        frame = user_frame()
+        if node.completed == 1 and frame is not None:  # by now there is a loop
+            self._drivers[node.name] = driver.around(frame, [scope for scope, _ in code])
         self._tell_threads(node, code)
         self._keep_for_last(node, roots)
         shared = _globals(code, _own_variables(code) if self._is_over else frozenset())
@@ -121,6 +133,8 @@ class PythonStates:
         self._roots[node.name] = roots
         walk = Walk(roots, names=names)
         seen = list(walk)
+        if node.name in self._drivers:
+            self._kinds[node.name] = {path: type(value) for path, _, value in seen}
         self._session.array_states.look(node, seen)
         self._session.queues.look(node, seen)
         followed = self._session.array_states.paths(node)
@@ -174,6 +188,26 @@ class PythonStates:
         if node.name not in self._asked:
             self._asked.add(node.name)
             self._tell_unsettled(node, code)
+            self._tell_assigned(node, code)
+
+    def _tell_assigned(self, node: TracedNode, code: list[Reached]) -> None:
+        """Tell about values that the code around a node may change one day."""
+        around = self._drivers.pop(node.name, None)
+        kinds = self._kinds.pop(node.name, {})
+        for (path, key), value in self._first.get(node.name, {}).items() if around else ():
+            is_attribute = key.startswith(".") and path.endswith(key)
+            is_object = isinstance(value, heap.Mark)
+            if is_object and (not is_attribute or issubclass(value.kind, _NOT_ASSIGNED)):
+                continue
+            owner = kinds.get(path.removesuffix(key)) if is_attribute else None
+            store = None if around is None else around.change_of(key, owner)
+            if store is None or (node.name, key) in self._judged:
+                continue
+            self._judged.add((node.name, key))
+            found = _decides(code, key)
+            if found is not None:
+                told = findings.assigned_around(node.name, path, store.location, found.taint.what)
+                self._session.tell(told)
 
     def decides(self, node: TracedNode, key: str) -> bool:
         """Say whether something that the source has this name for decides anything in a node."""

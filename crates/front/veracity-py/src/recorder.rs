@@ -419,8 +419,8 @@ impl Recorder {
 
     /// The states that the last of these passes has from those before; see `carrying.rs`.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
-    fn carried(&self, py: Python<'_>, passes: Vec<u32>) -> carrying::Found {
-        carrying::carried(&mut self.lock(py), &passes)
+    fn carried<'py>(&self, py: Python<'py>, passes: Vec<u32>) -> PyResult<Bound<'py, PyDict>> {
+        carrying::carried(py, &mut self.lock(py), &passes)
     }
 
     /// Whether a tensor is of an earlier pass of a node, and this one did not read it.

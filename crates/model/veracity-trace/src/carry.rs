@@ -20,6 +20,7 @@ use self::side::Side;
 use crate::execution::{Mark, OutputMark, Read, Time};
 use crate::ids::{EventId, ExecutionId, OpId, PortId, SiteId, StorageId, ViewId};
 use crate::memory::Birth;
+use crate::report::Escape;
 use crate::slice::Slice;
 use crate::slicer::{Liveness, slice};
 use crate::tape::Tape;
@@ -120,6 +121,8 @@ pub struct Carry {
     /// Memory that has nothing to do with the node and was made anew since the execution before, and
     /// the line that reads it.
     pub made_anew: Vec<(SiteId, ViewId)>,
+    /// Values of the latest execution that left for Python, and that earlier ones have to do with.
+    pub escapes: Vec<Escape>,
 }
 
 impl Tape {

@@ -29,6 +29,8 @@ pub(crate) struct Execution {
     pub(crate) marks: Vec<Mark>,
     pub(crate) outputs: Vec<OutputMark>,
     pub(crate) escapes: Vec<Escape>,
+    /// Values that left and that no input reaches: they may be of state.
+    pub(crate) plain_escapes: Vec<(Escape, OutputMark)>,
     /// Storages from outside that it wrote beside its marks: since when, and the write count
     /// before that. From then on the content is the constant of that count, plus recorded writes.
     pub(crate) bases: HashMap<StorageId, (Time, u32)>,

@@ -150,6 +150,7 @@ impl Tape {
             marks: Vec::new(),
             outputs: Vec::new(),
             escapes: Vec::new(),
+            plain_escapes: Vec::new(),
             bases: std::collections::HashMap::new(),
         };
         self.open.push((id, execution));

@@ -292,10 +292,16 @@ impl Recorder {
         let state = &mut *guard;
         for index in &pending.arguments.indices {
             let view = state.view(index, Birth::Unseen)?;
-            state.note_escape(py, view, "slice bound", result)?;
+            state.note_value(py, view, "slice bound", result)?;
         }
         match operation.kind {
-            Kind::Escape | Kind::Memory => {
+            Kind::Escape => {
+                for view in &pending.views {
+                    state.note_value(py, *view, &operation.name, result)?;
+                }
+                return Ok(None);
+            }
+            Kind::Memory => {
                 for view in &pending.views {
                     state.note_escape(py, *view, &operation.name, result)?;
                 }
@@ -503,7 +509,23 @@ impl State {
         self.drawn.extend(touched.into_iter().map(|storage| (storage, site)));
     }
 
-    /// A value left for Python: what Python makes of it is fixed in the export.
+    /// A value left for Python. One that no input reaches is fixed as well where it is of state,
+    /// which is known later.
+    fn note_value(
+        &mut self,
+        py: Python<'_>,
+        view: ViewId,
+        what: &str,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let traced = self.tape.is_traced(view);
+        if traced || (self.tape.is_watching() && self.sites.here(py)?.caller != Owner::Torch) {
+            self.keep_escape(py, view, what, result)?;
+        }
+        Ok(())
+    }
+
+    /// Memory left for Python, or how much there is of it.
     fn note_escape(
         &mut self,
         py: Python<'_>,
@@ -511,9 +533,20 @@ impl State {
         what: &str,
         result: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        if !self.tape.is_traced(view) {
-            return Ok(());
+        if self.tape.is_traced(view) {
+            self.keep_escape(py, view, what, result)?;
         }
+        Ok(())
+    }
+
+    /// What Python makes of a value is fixed in the export.
+    fn keep_escape(
+        &mut self,
+        py: Python<'_>,
+        view: ViewId,
+        what: &str,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let site = self.sites.here_with_callers(py)?;
         // `copy` passes memory on, and makes nothing of the value.
         if site.caller == Owner::Copying {

@@ -1,6 +1,7 @@
 //! State that nobody declared, as Python sees it.
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use veracity::trace::{Carry, Content, DoubtKind, ExecutionId, PortId, State as Carried};
 
 use super::{State, slices};
@@ -38,27 +39,34 @@ impl CarriedState {
     }
 }
 
-pub(super) type Doubt = (&'static str, String);
 /// A state, and the input and output of each value that is under way.
 pub(super) type Promoted<'py> = (PyRef<'py, CarriedState>, Vec<(u32, u32)>);
 
-/// States, doubts, and `(location, view)` of what others make anew between passes.
-pub(super) type Found = (Vec<CarriedState>, Vec<Doubt>, Vec<(String, u32)>);
-
-/// What the last of these passes reads that those before left to it: states, and `(why, location)`
-/// where that cannot be told; and what was made anew since the pass before.
-pub(super) fn carried(state: &mut State, passes: &[u32]) -> Found {
+/// What the last of these passes reads that those before left to it: `{"states": [CarriedState],
+/// "doubts": [(why, location)]` where that cannot be told, `"made_anew": [(location, view)]` of what
+/// others made since the pass before, `"escapes"` and `"trails"` as of a pass that is closed, but of
+/// values of state`}`.
+pub(super) fn carried<'py>(
+    py: Python<'py>,
+    state: &mut State,
+    passes: &[u32],
+) -> PyResult<Bound<'py, PyDict>> {
     let passes: Vec<_> = passes.iter().copied().map(ExecutionId).collect();
-    let Carry { states, doubts, made_anew } = state.tape.carried(&passes);
+    let Carry { states, doubts, made_anew, escapes } = state.tape.carried(&passes);
+    let place = |site| state.sites.location(site).to_owned();
     let states = states.into_iter().map(|carried| CarriedState {
-        location: state.sites.location(carried.site).to_owned(),
+        location: place(carried.site),
         spot: format!("{:?}", carried.spot),
         carried,
     });
-    let place = |site| state.sites.location(site).to_owned();
     let doubts = doubts.iter().map(|doubt| (reason(doubt.kind), place(doubt.site)));
     let made_anew = made_anew.iter().map(|(site, view)| (place(*site), view.0));
-    (states.collect(), doubts.collect(), made_anew.collect())
+    let answer = PyDict::new(py);
+    answer.set_item("states", states.collect::<Vec<_>>())?;
+    answer.set_item("doubts", doubts.collect::<Vec<_>>())?;
+    answer.set_item("made_anew", made_anew.collect::<Vec<_>>())?;
+    slices::set_escapes(py, state, &escapes, &answer)?;
+    Ok(answer)
 }
 
 /// Keeps the program of a pass with states as inputs and outputs.

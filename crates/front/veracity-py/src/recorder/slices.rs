@@ -112,16 +112,6 @@ pub(super) fn closed_to_python<'py>(
             problems.append(("random", state.location(*site), none, Vec::<u32>::new()))?;
         }
     }
-    let escapes: Vec<(&str, &str, u64)> = closed
-        .escapes
-        .iter()
-        .map(|escape| {
-            let what = ESCAPES.get(usize::from(escape.kind)).unwrap_or(&ESCAPES[0]);
-            (*what, state.location(escape.site), escape.fingerprint)
-        })
-        .collect();
-    let trails: Vec<_> =
-        closed.escapes.iter().map(|escape| state.sites.trail(py, escape.site)).collect();
     let inputs: Vec<_> = closed
         .inputs
         .iter()
@@ -131,10 +121,25 @@ pub(super) fn closed_to_python<'py>(
         })
         .collect();
     answer.set_item("problems", problems)?;
-    answer.set_item("escapes", escapes)?;
-    answer.set_item("trails", trails)?;
+    set_escapes(py, state, &closed.escapes, &answer)?;
     answer.set_item("inputs", inputs)?;
     Ok(answer)
+}
+
+/// `"escapes": [(what, location, fingerprint)], "trails": [what Python kept of the place of each]`.
+pub(super) fn set_escapes(
+    py: Python<'_>,
+    state: &State,
+    escapes: &[trace::Escape],
+    answer: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let described = escapes.iter().map(|escape| {
+        let what = ESCAPES.get(usize::from(escape.kind)).unwrap_or(&ESCAPES[0]);
+        (*what, state.location(escape.site), escape.fingerprint)
+    });
+    let trails = escapes.iter().map(|escape| state.sites.trail(py, escape.site));
+    answer.set_item("escapes", described.collect::<Vec<_>>())?;
+    answer.set_item("trails", trails.collect::<Vec<_>>())
 }
 
 /// `(what, location, node, ports)`: the front gives it a code and words.

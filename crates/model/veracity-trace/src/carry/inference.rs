@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use super::provenance::{Origin, Provenance};
 use super::side::Side;
 use super::{Carry, Content, Doubt, DoubtKind, Spot, State, at_end, content};
-use crate::execution::{Read, Time};
+use crate::execution::{OutputMark, Read, Time};
 use crate::ids::{PortId, SiteId, StorageId, ViewId};
 use crate::memory::Birth;
+use crate::report::Escape;
 use crate::slicer::{Leaf, Place, comes_from_inputs, leaves};
 use crate::tape::Tape;
 
@@ -49,10 +50,24 @@ impl<'a> Inference<'a> {
                 self.settle(&leaves);
             }
         }
+        let escapes = self.escapes_of_state();
         self.doubts.sort_unstable();
         self.doubts.dedup();
         self.states.sort_by_key(|state| (state.latest.count, state.spot));
-        Carry { states: self.states, doubts: self.doubts, made_anew: self.made_anew }
+        Carry { states: self.states, doubts: self.doubts, made_anew: self.made_anew, escapes }
+    }
+
+    /// Values that no input reaches and that left for Python, where an earlier execution made or
+    /// wrote what they start from.
+    fn escapes_of_state(&self) -> Vec<Escape> {
+        let mut alone = self.latest.execution.clone();
+        let plain = std::mem::take(&mut alone.plain_escapes);
+        let mut is_of_state = |mark: &OutputMark| {
+            alone.outputs = vec![mark.clone()];
+            let found = leaves(self.tape, self.latest.id, &alone);
+            found.iter().any(|leaf| self.have_to_do_with(self.earlier, leaf.storage, leaf.view))
+        };
+        plain.into_iter().filter(|(_, mark)| is_of_state(mark)).map(|(escape, _)| escape).collect()
     }
 
     fn leaves(&self) -> Vec<Leaf> {
@@ -154,8 +169,12 @@ impl<'a> Inference<'a> {
 
     /// Whether one of these executions has to do with what a later one reads.
     fn is_left_by(&self, sides: &[Side], read: &Read) -> bool {
+        self.have_to_do_with(sides, read.storage, read.view)
+    }
+
+    fn have_to_do_with(&self, sides: &[Side], storage: StorageId, view: ViewId) -> bool {
         sides.iter().any(|side| {
-            let origin = self.origin(side, read.storage, read.view);
+            let origin = self.origin(side, storage, view);
             origin.is_some_and(|origin| !self.is_for_good(side, origin))
         })
     }

@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 
 use super::{Tape, add_taint};
 use crate::call::{Call, Recorded};
-use crate::execution::{Event, Hazard, Mark, Read, Taint, Time};
-use crate::ids::{EventId, ExecutionId, NodeId, SiteId, StorageId, ViewId};
+use crate::execution::{Event, Hazard, Mark, OutputMark, Read, Taint, Time};
+use crate::ids::{EventId, ExecutionId, NodeId, PortId, SiteId, StorageId, ViewId};
 use crate::memory::{Birth, Published};
 use crate::report::Escape;
 
@@ -30,14 +30,28 @@ impl Tape {
             .any(|view| taint.iter().any(|execution| self.is_constant(*execution, *view)))
     }
 
-    /// A value left for Python; true if that concerns an open execution.
+    /// A value left for Python; true if an input of an open execution reaches it.
     pub fn escape(&mut self, view: ViewId, kind: u16, site: SiteId, fingerprint: u64) -> bool {
         let taint = self.open_taint(&[view]);
+        let escape = Escape { view, kind, site, fingerprint };
         for execution in &taint {
-            let escape = Escape { view, kind, site, fingerprint };
             self.find_mut(*execution).escapes.push(escape);
         }
+        if taint.is_empty() {
+            self.plain_escape(escape);
+        }
         !taint.is_empty()
+    }
+
+    /// A value that no input reaches left: it decides where it comes from an earlier execution.
+    fn plain_escape(&mut self, escape: Escape) {
+        let watching = self.watching();
+        let time = self.tick();
+        let read = self.read(escape.view, &watching);
+        for execution in &watching {
+            let mark = OutputMark { port: PortId(0), site: escape.site, time, read: read.clone() };
+            self.find_mut(*execution).plain_escapes.push((escape, mark));
+        }
     }
 
     /// Records a call that ran.

@@ -1,10 +1,9 @@
-"""Tensors that a driver makes again before every pass: constants, or inputs that nobody marked.
+"""Whether the source of running code shows that something is the same on every tick.
 
-`scale = torch.tensor([1.0, 2.0])` at the top of a loop holds the same on every tick, and so does
-what is made of it and of settings. `command = torch.tensor(stick.read())` may hold something else,
-whatever it held while it was recorded. The source tells them apart: a tensor is a constant if all
-that its expression reads is written down there, or is assigned once and never changed. When in
-doubt it is none.
+`scale = torch.tensor([1.0, 2.0])` at the top of a loop holds the same each time, and so does what
+is made of it and of settings. `command = torch.tensor(stick.read())` may hold something else,
+whatever it held while it was recorded. An expression is fixed if all that it reads is written down
+in the source, or is assigned once and never changed. When in doubt it is not.
 """
 
 from __future__ import annotations
@@ -31,17 +30,18 @@ from veracity.tracing.trail import ClassOf, keep_step
 MOST_DEPTH = 12
 _USER = 0
 #: Functions that set a new object up: what they assign is assigned once.
-_SETTING_UP = words("__init__ __post_init__ __new__ __init_subclass__")
-#: What gives other numbers each time, or whatever was in memory.
+SETTING_UP = words("__init__ __post_init__ __new__ __init_subclass__")
+#: What gives something else each time, or whatever was in memory.
 _DRAWING = words(
     """
+    next send recv get_nowait fetchone readline
     rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial
     poisson empty empty_like empty_strided new_empty new_empty_strided random_ uniform_ normal_
     bernoulli_ exponential_ geometric_ cauchy_ log_normal_
     """
 )
 #: Methods that change the object that they belong to; of tensors, those that end in `_`.
-_CHANGING = words(
+CHANGING = words(
     """
     append appendleft extend extendleft insert pop popleft popitem clear remove discard sort reverse
     update setdefault add rotate fill put itemset resize partition load_state_dict
@@ -54,7 +54,7 @@ _PLAIN = words("types argparse builtins collections torch dataclasses")
 
 
 @dataclass(frozen=True)
-class _Reader:
+class Reader:
     """Where an expression stands.
 
     Attributes:
@@ -80,14 +80,14 @@ def is_constant(tensor: torch.Tensor) -> bool:
         return False
 
 
-def _is_fixed_at(reader: _Reader, name: str, held: Any, path: str) -> bool:
+def _is_fixed_at(reader: Reader, name: str, held: Any, path: str) -> bool:
     if not path.startswith("."):
         return _is_fixed_name(name, reader)
     attribute = path[1:].partition(".")[0].partition("[")[0]
     return _is_fixed_attribute(attribute, reader, type(held))
 
 
-def _holders(tensor: torch.Tensor) -> Iterator[tuple[_Reader, str, Any, str]]:
+def _holders(tensor: torch.Tensor) -> Iterator[tuple[Reader, str, Any, str]]:
     """Give the variables of running functions that hold a tensor, and the path inside of them."""
     storage = tensor.untyped_storage()._cdata
 
@@ -96,26 +96,27 @@ def _holders(tensor: torch.Tensor) -> Iterator[tuple[_Reader, str, Any, str]]:
         return is_tensor and value.untyped_storage()._cdata == storage
 
     for frame in list(naming._user_frames())[: naming.MOST_FRAMES]:
-        reader = _reader_of(frame)
+        reader = reader_of(frame)
         for name, value in list(frame.f_locals.items()) if reader is not None else ():
             path = naming._path(value, name, wanted)
             if path is not None and reader is not None:
                 yield reader, name, value, path.removeprefix(name)
 
 
-def _reader_of(frame: FrameType) -> _Reader | None:
+def reader_of(frame: FrameType) -> Reader | None:
+    """Return where the running function stands; none without source."""
     step = keep_step(frame)
     place = source.place_of(step.code, step.instruction, step.line)
     if place is None:
         return None
-    goes_round = isinstance(place.scope, ast.Module) or _in_loop(place.nodes[0])
-    return _Reader(place.scope, resolving.names_of(step), goes_round)
+    goes_round = isinstance(place.scope, ast.Module) or in_loop(place.nodes[0])
+    return Reader(place.scope, resolving.names_of(step), goes_round)
 
 
 # Variables
 
 
-def _is_fixed_name(name: str, reader: _Reader) -> bool:
+def _is_fixed_name(name: str, reader: Reader) -> bool:
     if name in reader.given:
         return True
     assigned = _assignments(reader.scope).get(name)
@@ -123,14 +124,14 @@ def _is_fixed_name(name: str, reader: _Reader) -> bool:
         return _is_fixed_outside(name, reader)
     if len(assigned) > 1 or assigned[0] is None or _is_changed(reader.scope, name):
         return False
-    if reader.goes_round and not _in_loop(assigned[0]):
+    if reader.goes_round and not in_loop(assigned[0]):
         return True
-    return _is_fixed(assigned[0], reader)
+    return is_fixed(assigned[0], reader)
 
 
-def _is_fixed_outside(name: str, reader: _Reader) -> bool:
+def _is_fixed_outside(name: str, reader: Reader) -> bool:
     """Say whether a variable of a module, or of a function around, is assigned once."""
-    if name in _parameters(reader.scope):
+    if name in parameters_of(reader.scope):
         return name in ("self", "cls")  # the object; its attributes are looked at by name
     tree = source.tree_of(source.file_of(reader.scope))
     found = reader.names.resolve(ast.Name(name, ast.Load()))
@@ -138,7 +139,7 @@ def _is_fixed_outside(name: str, reader: _Reader) -> bool:
         return False
     around = [one for one in source.scopes(tree) if _shares(one, name)]
     assigned = [value for one in around for value in _assignments(one).get(name, ())]
-    if any(value is None or _in_loop(value) for value in assigned) or len(assigned) > 1:
+    if any(value is None or in_loop(value) for value in assigned) or len(assigned) > 1:
         return False
     return not any(_is_changed(scope, name) for scope in source.scopes(tree))
 
@@ -157,13 +158,14 @@ def _assignments(scope: Scope) -> dict[str, list[ast.expr | None]]:
     """Return what a function assigns to its variables; none where no expression says it."""
     found: dict[str, list[ast.expr | None]] = {}
     for node in source.own_nodes(scope):
-        for target, value in _targets(node):
-            for name, part in _pairs(target, value):
+        for target, value in targets(node):
+            for name, part in pairs(target, value):
                 found.setdefault(name, []).append(part)
     return found
 
 
-def _targets(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+def targets(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """Give what a statement assigns to, and the expression that says what."""
     if isinstance(node, ast.Assign):
         yield from ((target, node.value) for target in node.targets)
     elif isinstance(node, ast.NamedExpr) or (isinstance(node, ast.AnnAssign) and node.value):
@@ -176,17 +178,17 @@ def _targets(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
         yield ast.Name(node.name, ast.Store()), None
 
 
-def _pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
+def pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
     """Give the names of a target and what each gets: a part of the value, or something of all."""
     if isinstance(target, ast.Name):
         yield target.id, value
     elif isinstance(target, ast.Starred):
-        yield from _pairs(target.value, value)
+        yield from pairs(target.value, value)
     elif isinstance(target, ast.Tuple | ast.List):
         parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
         same = len(parts) == len(target.elts)
         for number, one in enumerate(target.elts):
-            yield from _pairs(one, parts[number] if same else value)
+            yield from pairs(one, parts[number] if same else value)
 
 
 def _is_changed(scope: Scope, name: str) -> bool:
@@ -201,7 +203,7 @@ def _is_changed(scope: Scope, name: str) -> bool:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             called = node.func.attr
             in_place = called.endswith("_") and not called.endswith("__")
-            changed = is_it(node.func.value) and (in_place or called in _CHANGING)
+            changed = is_it(node.func.value) and (in_place or called in CHANGING)
         elif isinstance(node, ast.keyword):
             changed = node.arg == "out" and is_it(node.value)
         else:
@@ -211,13 +213,14 @@ def _is_changed(scope: Scope, name: str) -> bool:
     return False
 
 
-def _parameters(scope: Scope) -> set[str]:
+def parameters_of(scope: Scope) -> set[str]:
+    """Return the parameters of a function."""
     arguments = getattr(scope, "args", None)
     inside = ast.walk(arguments) if isinstance(arguments, ast.arguments) else ()
     return {one.arg for one in inside if isinstance(one, ast.arg)}
 
 
-def _in_loop(node: ast.AST) -> bool:
+def in_loop(node: ast.AST) -> bool:
     """Say whether something is in a loop of its function."""
     inner, outer = node, getattr(node, "parent", None)
     while outer is not None and not isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -230,28 +233,28 @@ def _in_loop(node: ast.AST) -> bool:
 # Attributes
 
 
-def _is_fixed_attribute(name: str, reader: _Reader, kind: type) -> bool:
+def _is_fixed_attribute(name: str, reader: Reader, kind: type) -> bool:
     """Say whether an attribute is set up once, or assigned in one place that gives the same."""
-    files = {source.file_of(reader.scope), _file_of_class(kind)} - {""}
+    files = {source.file_of(reader.scope), file_of_class(kind)} - {""}
     trees = [tree for tree in map(source.tree_of, files) if tree is not None]
     scopes = [scope for tree in trees for scope in source.scopes(tree)]
     if any(_is_changed(scope, name) for scope in scopes):
         return False
     stores = [(scope, value) for scope in scopes for value in _stores(scope, name)]
-    later = [one for one in stores if getattr(one[0], "name", "") not in _SETTING_UP]
+    later = [one for one in stores if getattr(one[0], "name", "") not in SETTING_UP]
     is_known = bool(stores) or resolving._in_class(kind, name) is not NO_OBJECT or _is_plain(kind)
     return is_known and len(later) <= 1 and all(_gives_once(*one, reader) for one in later)
 
 
-def _gives_once(scope: Scope, value: ast.expr | None, reader: _Reader) -> bool:
+def _gives_once(scope: Scope, value: ast.expr | None, reader: Reader) -> bool:
     names = reader.names if scope is reader.scope else resolving.names_in(scope, reader.names)
-    return value is not None and _is_fixed(value, _Reader(scope, names, depth=reader.depth + 1))
+    return value is not None and is_fixed(value, Reader(scope, names, depth=reader.depth + 1))
 
 
 def _stores(scope: Scope, name: str) -> Iterator[ast.expr | None]:
     """Give what a function assigns to attributes of a name."""
     for node in source.own_nodes(scope):
-        for target, value in _targets(node):
+        for target, value in targets(node):
             for one in ast.walk(target):
                 if isinstance(one, ast.Attribute) and one.attr == name:
                     yield value
@@ -262,7 +265,7 @@ def _is_plain(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in _PLAIN
 
 
-def _file_of_class(kind: type | None) -> str:
+def file_of_class(kind: type | None) -> str:
     """Return the file of a class of the user's."""
     if kind is None:
         return ""
@@ -276,7 +279,7 @@ def _file_of_class(kind: type | None) -> str:
 # Expressions
 
 
-def _is_fixed(node: ast.AST | None, reader: _Reader) -> bool:
+def is_fixed(node: ast.AST | None, reader: Reader) -> bool:
     """Say whether an expression gives the same each time."""
     if reader.depth > MOST_DEPTH:
         return False
@@ -294,41 +297,41 @@ def _is_fixed(node: ast.AST | None, reader: _Reader) -> bool:
     if isinstance(node, ast.Await | ast.Yield | ast.YieldFrom | ast.Lambda):
         return False
     inside = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
-    return all(_is_fixed(one, reader) for one in inside)
+    return all(is_fixed(one, reader) for one in inside)
 
 
-def _is_fixed_part(node: ast.Attribute, reader: _Reader) -> bool:
+def _is_fixed_part(node: ast.Attribute, reader: Reader) -> bool:
     owner = reader.names.resolve(node.value)
     if isinstance(owner, ModuleType):
         return True
     if isinstance(reader.names.resolve(node), FunctionType | type) or node.attr in _SHOWN:
-        return _is_fixed(node.value, reader)
+        return is_fixed(node.value, reader)
     kind = owner.kind if isinstance(owner, ClassOf) else type(owner)
-    if owner is NO_OBJECT or not _is_fixed(node.value, reader):
+    if owner is NO_OBJECT or not is_fixed(node.value, reader):
         return False
     if isinstance(owner, type):
         return _is_fixed_attribute(node.attr, reader, owner)
     getter = getattr(resolving._in_class(kind, node.attr), "fget", None)
     if getter is not None:
         return _gives_the_same(Method(getter, node.value), reader)
-    is_own = bool(_file_of_class(kind)) or _is_plain(kind)
+    is_own = bool(file_of_class(kind)) or _is_plain(kind)
     return is_own and _is_fixed_attribute(node.attr, reader, kind)
 
 
-def _is_fixed_call(node: ast.Call, reader: _Reader) -> bool:
+def _is_fixed_call(node: ast.Call, reader: Reader) -> bool:
     given = [*node.args, *(one.value for one in node.keywords)]
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    if name in _DRAWING or not all(_is_fixed(one, reader) for one in given):
+    if name in _DRAWING or not all(is_fixed(one, reader) for one in given):
         return False
     called = reader.names.callable_of(node.func)
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     if reader.names.source_of(called) is not None:
-        return (owner is None or _is_fixed(owner, reader)) and _gives_the_same(called, reader)
-    if isinstance(called, type) and _file_of_class(called):
+        return (owner is None or is_fixed(owner, reader)) and _gives_the_same(called, reader)
+    if isinstance(called, type) and file_of_class(called):
         return True  # a new object of the user's: its attributes are looked at by name
     if owner is not None and not isinstance(reader.names.resolve(owner), ModuleType):
         known = called is not None or hasattr(torch.Tensor, name)
-        return known and _is_fixed(owner, reader) and not _may_differ(called)
+        return known and is_fixed(owner, reader) and not _may_differ(called)
     return called is not None and not _may_differ(called)
 
 
@@ -337,7 +340,7 @@ def _may_differ(called: Any) -> bool:
     return function is not None and purity.may_differ(function)
 
 
-def _gives_the_same(called: Any, reader: _Reader) -> bool:
+def _gives_the_same(called: Any, reader: Reader) -> bool:
     """Say whether a function of the user's gives the same for the same arguments."""
     found = reader.names.source_of(called)
     if found is None:
@@ -346,16 +349,16 @@ def _gives_the_same(called: Any, reader: _Reader) -> bool:
     if isinstance(called, Method) and not isinstance(scope, ast.Module):
         first = [one.arg for one in scope.args.args[:1]]
         names = names.inside(dict.fromkeys(first, reader.names.resolve(called.owner)))
-    there = _Reader(scope, names, given=frozenset(_parameters(scope)), depth=reader.depth)
+    there = Reader(scope, names, given=frozenset(parameters_of(scope)), depth=reader.depth)
     nodes = source.own_nodes(scope)
     if any(isinstance(node, (*LOOPS, ast.Try, ast.With, ast.Yield)) for node in nodes):
         return False
     decided = [node.test for node in nodes if isinstance(node, ast.If | ast.IfExp)]
     returned = [node.value for node in nodes if isinstance(node, ast.Return)]
-    return all(_is_fixed(one, there) for one in [*decided, *returned])
+    return all(is_fixed(one, there) for one in [*decided, *returned])
 
 
-def _is_fixed_comprehension(node: Any, reader: _Reader) -> bool:
+def _is_fixed_comprehension(node: Any, reader: Reader) -> bool:
     targets = {
         one.id
         for part in node.generators
@@ -365,4 +368,4 @@ def _is_fixed_comprehension(node: Any, reader: _Reader) -> bool:
     inside = replace(reader, given=reader.given | targets)
     parts = [one for part in node.generators for one in (part.iter, *part.ifs)]
     made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-    return all(_is_fixed(one, inside) for one in [*parts, *made])
+    return all(is_fixed(one, inside) for one in [*parts, *made])

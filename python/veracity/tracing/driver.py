@@ -1,0 +1,269 @@
+"""What the code around nodes may assign: gains, modes and networks that a driver changes one day.
+
+An export holds the Python values that a node reads. The code between its passes may give them other
+values later, also where nothing of it ran while it was recorded: `if hot: arm.gain = 0.5`. So the
+source of the driver is searched for what it assigns: its loop over the ticks, the functions whose
+names that mentions, callbacks, generators and tasks. What is always assigned alike is left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from types import FrameType
+
+from veracity.tracing import constancy, observers, resolving, source
+from veracity.tracing.constancy import Reader
+from veracity.tracing.flow import LOOPS, has_marks
+from veracity.tracing.flow.task import last_name
+from veracity.tracing.operations import owner_of_file, words
+from veracity.tracing.source import Scope
+from veracity.tracing.stores import ANY, Store, stores_in
+
+#: Functions around a node that are looked at, and functions that they mention.
+MOST_FRAMES, MOST_SCOPES = 8, 400
+_USER = 0
+#: Classes of others whose methods nobody calls but their owner's code.
+_PASSIVE = words(
+    """
+    Module ABC Enum IntEnum StrEnum Flag NamedTuple Protocol Generic TypedDict object Exception
+    RuntimeError ValueError dict list tuple str int float
+    """
+)
+
+
+@dataclass
+class Driver:
+    """The code around a node.
+
+    Attributes:
+        stores: What it assigns, as `stores_in` names it.
+        given: What it gives to parameters of the function that marks inputs.
+    """
+
+    stores: dict[str, list[Store]] = field(default_factory=dict)
+    given: dict[str, tuple[ast.expr, Reader]] = field(default_factory=dict)
+
+    def change_of(self, key: str, owner: type | None) -> Store | None:
+        """Return the place that may change what the source of a node has a name for.
+
+        Args:
+            key: The name, as in `heap.Root`.
+            owner: Of an attribute, the class of the object.
+        """
+        name = key if key.startswith(".") else key[1:]
+        if name in self.given:
+            return self._change_in(*self.given[name])
+        anywhere = self.stores.get(ANY, ()) if key.startswith(".") else ()
+        found = self._change(name, owner)
+        return found or next((one for one in anywhere if one.is_of(owner)), None)
+
+    def _change_in(self, node: ast.expr, reader: Reader) -> Store | None:
+        """Return what may change something that an expression reads."""
+        for one in ast.walk(node) if not constancy.is_fixed(node, reader) else ():
+            name = f".{one.attr}" if isinstance(one, ast.Attribute) else getattr(one, "id", "")
+            if (found := self._change(name, None)) is not None:
+                return found
+        return None
+
+    def _change(self, name: str, owner: type | None) -> Store | None:
+        stores = [one for one in self.stores.get(name, ()) if one.is_of(owner)]
+        alone = len(stores) == 1
+        return next((one for one in stores if not _is_same(name, one, alone=alone)), None)
+
+
+def _is_same(name: str, store: Store, *, alone: bool) -> bool:
+    """Say whether a place assigns what was there anyway."""
+    if isinstance(store.value, ast.Constant) and _begins_with(name, store, store.value):
+        return True
+    is_set = alone and store.always and store.value is not None
+    return is_set and constancy.is_fixed(store.value, store.reader)
+
+
+def _begins_with(name: str, store: Store, constant: ast.Constant) -> bool:
+    """Say whether a constant is what setting up assigns, too: it is set back."""
+    tree = source.tree_of(source.file_of(store.reader.scope))
+    first = [
+        value
+        for scope in (() if tree is None else source.scopes(tree))
+        if getattr(scope, "name", "") in constancy.SETTING_UP
+        for node in source.own_nodes(scope)
+        for target, value in constancy.targets(node)
+        if isinstance(target, ast.Attribute) and f".{target.attr}" == name
+    ]
+    same = [isinstance(one, ast.Constant) and one.value == constant.value for one in first]
+    return any(same)
+
+
+def around(innermost: FrameType, own: Collection[Scope]) -> Driver:
+    """Return what the code around a node assigns; `own` are the functions of the node."""
+    found = Driver()
+    readers = list(_frames(innermost))
+    if not readers:
+        return found
+    _note_given(found, readers)
+    own = [scope for scope in own if not has_marks(scope)]
+    trees = {source.file_of(one.scope): one for one, _ in readers}
+    for scope in own:
+        trees.setdefault(source.file_of(scope), readers[0][0])
+    regions = [(reader, _region(reader, place)) for reader, place in readers]
+    for reader, nodes in regions:
+        _note(found, reader, nodes, with_variables=True)
+    mentioned = {name for _, nodes in regions for name in _mentioned(nodes)}
+    for scope, reader in _reachable(trees, mentioned, own):
+        if all(scope is not one.scope for one, _ in readers):
+            there = replace(reader, scope=scope, names=resolving.names_in(scope, reader.names))
+            there = replace(there, goes_round=False)
+            _note(found, there, source.own_nodes(scope), with_variables=False)
+    return found
+
+
+def _note(found: Driver, reader: Reader, nodes: Iterable[ast.AST], *, with_variables: bool) -> None:
+    for key, store in stores_in(reader, nodes, with_variables=with_variables):
+        found.stores.setdefault(key, []).append(store)
+
+
+def _note_given(found: Driver, readers: list[tuple[Reader, ast.AST]]) -> None:
+    """Note what the function that marks inputs is given by the one that calls it."""
+    (reader, _), *outer = readers
+    call = outer[0][1] if outer else None
+    arguments = getattr(reader.scope, "args", None)
+    if not isinstance(call, ast.Call) or not isinstance(arguments, ast.arguments):
+        return
+    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+    if names[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute):
+        names = names[1:]
+    given = dict(zip(names, call.args, strict=False))
+    given |= {one.arg: one.value for one in call.keywords if one.arg is not None}
+    found.given = {name: (value, outer[0][0]) for name, value in given.items()}
+
+
+def _frames(innermost: FrameType) -> Iterator[tuple[Reader, ast.AST]]:
+    """Give the functions around a node up to the one that has the loop over the ticks."""
+    frame: FrameType | None = innermost
+    for _ in range(MOST_FRAMES):
+        while frame is not None and owner_of_file(frame.f_code.co_filename) != _USER:
+            frame = frame.f_back
+        if frame is None:
+            return
+        place = source.place_of(frame.f_code, frame.f_lasti, frame.f_lineno)
+        reader = constancy.reader_of(frame)
+        if place is None or reader is None:
+            return
+        yield reader, place.nodes[0]
+        if constancy.in_loop(place.nodes[0]):
+            return
+        frame = frame.f_back
+
+
+def _region(reader: Reader, place: ast.AST) -> list[ast.AST]:
+    """Return what of a function runs from tick to tick, without what is inside of nodes."""
+    loop: ast.AST | None = None
+    outer: ast.AST | None = place
+    while outer is not None and outer is not reader.scope:
+        loop = outer if isinstance(outer, LOOPS) else loop
+        outer = getattr(outer, "parent", None)
+    own = source.own_nodes(reader.scope)
+    inside = set(ast.walk(loop)) if loop is not None else set(own)
+    spans = _spans(own)
+    return [node for node in own if node in inside and not _is_within(node, spans)]
+
+
+def _spans(nodes: Iterable[ast.AST]) -> list[tuple[int, int]]:
+    """Return the lines from a mark that begins a node to the one that ends it."""
+    calls = [one for one in nodes if isinstance(one, ast.Call)]
+    marks = sorted((one.lineno, last_name(one.func)) for one in calls)
+    spans, begin = [], None
+    for line, name in marks:
+        if name in observers.MARKS_IN:
+            begin = line if begin is None else begin
+        elif name in observers.MARKS_OUT and begin is not None:
+            spans.append((begin, line))
+            begin = None
+    return spans
+
+
+def _is_within(node: ast.AST, spans: list[tuple[int, int]]) -> bool:
+    line = getattr(node, "lineno", 0)
+    return any(first <= line <= last for first, last in spans)
+
+
+def _mentioned(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Name):
+            yield node.id
+
+
+def _reachable(
+    trees: dict[str, Reader], mentioned: set[str], own: Collection[Scope]
+) -> Iterator[tuple[Scope, Reader]]:
+    """Give the functions that may run between passes of a node."""
+    outlines = [(_outline(file), reader) for file, reader in trees.items()]
+    waiting = mentioned.union(*(outline.unasked for outline, _ in outlines))
+    done: set[str] = set(constancy.SETTING_UP)
+    count = 0
+    while waiting := waiting - done:
+        name = waiting.pop()
+        done.add(name)
+        for outline, reader in outlines:
+            for scope in outline.functions.get(name, ()):
+                if any(scope is one for one in own):
+                    continue
+                count += 1
+                if count > MOST_SCOPES:
+                    return
+                yield scope, reader
+                waiting |= set(_mentioned(source.own_nodes(scope)))
+
+
+@dataclass(frozen=True)
+class _Outline:
+    """The functions of a file.
+
+    Attributes:
+        functions: By their names.
+        unasked: The names of those that run when somebody else says so: callbacks, generators,
+            tasks, methods that a class of others calls.
+    """
+
+    functions: dict[str, list[Scope]]
+    unasked: frozenset[str]
+
+
+@functools.lru_cache(maxsize=64)
+def _outline(file: str) -> _Outline:
+    tree = source.tree_of(file)
+    nodes = [] if tree is None else list(ast.walk(tree))
+    functions: dict[str, list[Scope]] = {}
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions.setdefault(node.name, []).append(node)
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    unasked = {name for name in map(_handed_on, nodes) if name in functions}
+    for name, scopes in functions.items():
+        if any(isinstance(one, ast.AsyncFunctionDef) or _gives_way(one) for one in scopes):
+            unasked.add(name)
+    known = _PASSIVE.union(one.name for one in classes)
+    for one in classes:
+        plain = [base.value if isinstance(base, ast.Subscript) else base for base in one.bases]
+        if not {last_name(base) for base in plain} <= known:
+            unasked |= {f.name for f in one.body if isinstance(f, ast.FunctionDef)}
+    return _Outline(functions, frozenset(unasked))
+
+
+def _handed_on(node: ast.AST) -> str:
+    """Return the name of what is given to others: a callback, perhaps."""
+    parent = getattr(node, "parent", None)
+    is_given = isinstance(parent, ast.keyword | ast.Dict | ast.List | ast.Tuple)
+    is_given = is_given or (isinstance(parent, ast.Call) and parent.func is not node)
+    if not is_given or not isinstance(node, ast.Attribute | ast.Name):
+        return ""
+    return last_name(node)
+
+
+def _gives_way(scope: Scope) -> bool:
+    return any(isinstance(one, ast.Yield | ast.YieldFrom) for one in source.own_nodes(scope))

@@ -1,0 +1,131 @@
+"""What source assigns: attributes, variables, and objects that it changes in place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from veracity.tracing import constancy, source
+from veracity.tracing.constancy import Reader
+from veracity.tracing.flow.task import last_name
+from veracity.tracing.source import Scope
+
+#: Any attribute.
+ANY = ".*"
+_BRANCHES = (ast.If, ast.IfExp, ast.Try, ast.Match)
+
+
+@dataclass(frozen=True)
+class Store:
+    """A place that assigns something.
+
+    Attributes:
+        value: What is assigned, where an expression says it.
+        line: Its line.
+        reader: The code that it stands in.
+        always: Whether nothing decides that it runs.
+        owner: Of an attribute, the class of the object, or its name; none where that is not known.
+    """
+
+    value: ast.expr | None
+    line: int
+    reader: Reader
+    always: bool
+    owner: type | str | None = None
+
+    @property
+    def location(self) -> str:
+        """`file:line`."""
+        return f"{source.file_of(self.reader.scope)}:{self.line}"
+
+    def is_of(self, kind: type | None) -> bool:
+        """Say whether it may assign an attribute of an object of a class."""
+        if kind is None or self.owner is None:
+            return True
+        if isinstance(self.owner, str):
+            return any(one.__name__ == self.owner for one in kind.__mro__)
+        return issubclass(kind, self.owner) or issubclass(self.owner, kind)
+
+
+def stores_in(
+    reader: Reader, nodes: Iterable[ast.AST], *, with_variables: bool
+) -> Iterator[tuple[str, Store]]:
+    """Give what a part of a function assigns: `.name` for attributes, `name` for variables.
+
+    Args:
+        reader: The function.
+        nodes: The part of it.
+        with_variables: Whether its own variables count; those that it shares always do.
+    """
+    nodes = list(nodes)
+    shared = {
+        name for node in nodes if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
+    }
+    for node in nodes:
+        for key, owner, value in _assigned(node):
+            if owner is not None or with_variables or key in shared:
+                always = not _is_conditional(node, reader.scope)
+                line, kind = getattr(node, "lineno", 0), _class_of(owner, reader)
+                yield key, Store(value, line, reader, always, kind)
+
+
+def _class_of(owner: ast.expr | None, reader: Reader) -> type | str | None:
+    """Return the class of an object, or its name."""
+    if owner is None:
+        return None
+    if isinstance(owner, ast.Name) and owner.id == "self":
+        parent = getattr(reader.scope, "parent", None)
+        return parent.name if isinstance(parent, ast.ClassDef) else None
+    return reader.names.kind(owner)
+
+
+#: A name for something, the object that it is an attribute of, and what is assigned.
+_Assigned = tuple[str, ast.expr | None, ast.expr | None]
+
+
+def _assigned(node: ast.AST) -> Iterator[_Assigned]:
+    for target, value in constancy.targets(node):
+        for name, part in constancy.pairs(target, value):
+            yield name, None, part
+        for one in ast.walk(target):
+            if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
+                name = ANY if one.attr in ("__class__", "__dict__") else f".{one.attr}"
+                yield name, one.value, value
+            elif isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store):
+                yield from _in_place(one.value)
+    if isinstance(node, ast.Name) and node.id == "setattr":
+        call = getattr(node, "parent", None)
+        if not (isinstance(call, ast.Call) and call.func is node):
+            yield ANY, node, None  # handed on, with a name or without
+    if isinstance(node, ast.Call):
+        yield from _by_call(node)
+
+
+def _by_call(node: ast.Call) -> Iterator[_Assigned]:
+    name = last_name(node.func)
+    if name == "setattr" and len(node.args) == 3:
+        literal = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
+        yield (f".{literal}" if isinstance(literal, str) else ANY), node.args[0], node.args[2]
+    elif isinstance(node.func, ast.Attribute) and name in constancy.CHANGING:
+        yield from _in_place(node.func.value)
+
+
+def _in_place(node: ast.expr) -> Iterator[_Assigned]:
+    """Give what holds an object that is changed."""
+    if isinstance(node, ast.Attribute):
+        yield (ANY if node.attr == "__dict__" else f".{node.attr}"), node.value, None
+    elif isinstance(node, ast.Name):
+        yield node.id, None, None
+    elif isinstance(node, ast.Call) and last_name(node.func) == "vars" and node.args:
+        yield ANY, node.args[0], None
+
+
+def _is_conditional(node: ast.AST, scope: Scope) -> bool:
+    """Say whether something decides whether a statement of a tick runs."""
+    outer = getattr(node, "parent", None)
+    while outer is not None and outer is not scope:
+        if isinstance(outer, _BRANCHES):
+            return True
+        outer = getattr(outer, "parent", None)
+    return False
