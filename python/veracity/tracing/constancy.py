@@ -80,6 +80,22 @@ def is_constant(tensor: torch.Tensor) -> bool:
         return False
 
 
+def held_by(tensor: torch.Tensor) -> list[tuple[str, type | None]]:
+    """Return the variables and attributes of the innermost function that hold a tensor.
+
+    As `heap.Root` names them, and of attributes the class of the object.
+    """
+    found: list[tuple[str, type | None]] = []
+    first: Reader | None = None
+    for reader, name, held, path in _holders(tensor):
+        first = first or reader
+        if reader is first and not path:
+            found.append((f"={name}", None))
+        elif reader is first and path[0] == "." and path[1:].isidentifier():
+            found.append((path, type(held)))
+    return found
+
+
 def _is_fixed_at(reader: Reader, name: str, held: Any, path: str) -> bool:
     if not path.startswith("."):
         return _is_fixed_name(name, reader)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import FrameType
 
@@ -20,7 +20,7 @@ from veracity.tracing.flow import LOOPS, has_marks
 from veracity.tracing.flow.task import last_name
 from veracity.tracing.operations import owner_of_file, words
 from veracity.tracing.source import Scope
-from veracity.tracing.stores import ANY, Store, stores_in
+from veracity.tracing.stores import ANY, NETWORK, Store, stores_in
 
 #: Functions around a node that are looked at, and functions that they mention.
 MOST_FRAMES, MOST_SCOPES = 8, 400
@@ -32,6 +32,10 @@ _PASSIVE = words(
     RuntimeError ValueError dict list tuple str int float
     """
 )
+
+
+#: How a node begins: the running functions and where they are, the innermost first.
+Way = tuple[tuple[int, int], ...]
 
 
 @dataclass
@@ -56,7 +60,7 @@ class Driver:
         name = key if key.startswith(".") else key[1:]
         if name in self.given:
             return self._change_in(*self.given[name])
-        anywhere = self.stores.get(ANY, ()) if key.startswith(".") else ()
+        anywhere = self.stores.get(ANY, ()) if owner is not None else ()
         found = self._change(name, owner)
         return found or next((one for one in anywhere if one.is_of(owner)), None)
 
@@ -66,6 +70,16 @@ class Driver:
             name = f".{one.attr}" if isinstance(one, ast.Attribute) else getattr(one, "id", "")
             if (found := self._change(name, None)) is not None:
                 return found
+        return None
+
+    def change_of_network(self, networks: dict[str, type]) -> Store | None:
+        """Return the place that may change one of these modules, given by the paths to them."""
+        last = {path.rpartition(".")[2] for path in networks}
+        for one in self.stores.get(NETWORK, ()):
+            known = one.owner in networks.values() if one.owner is not None else one.through in last
+            same = one.value is None or constancy.is_fixed(one.value, one.reader)
+            if known and not (one.always and same):
+                return one
         return None
 
     def _change(self, name: str, owner: type | None) -> Store | None:
@@ -97,10 +111,19 @@ def _begins_with(name: str, store: Store, constant: ast.Constant) -> bool:
     return any(same)
 
 
-def around(innermost: FrameType, own: Collection[Scope]) -> Driver:
-    """Return what the code around a node assigns; `own` are the functions of the node."""
+def around(
+    innermost: FrameType, own: Collection[Scope], begins_another: Callable[[Way], bool]
+) -> Driver:
+    """Return what the code around a node assigns.
+
+    Args:
+        innermost: The function that marks inputs, or that calls the one that is a node.
+        own: The functions of the node.
+        begins_another: Whether another node begins in the same way: then a loop is one over nodes,
+            and the one over the ticks is farther out.
+    """
     found = Driver()
-    readers = list(_frames(innermost))
+    readers = list(_frames(innermost, begins_another))
     if not readers:
         return found
     _note_given(found, readers)
@@ -140,9 +163,13 @@ def _note_given(found: Driver, readers: list[tuple[Reader, ast.AST]]) -> None:
     found.given = {name: (value, outer[0][0]) for name, value in given.items()}
 
 
-def _frames(innermost: FrameType) -> Iterator[tuple[Reader, ast.AST]]:
+def _frames(
+    innermost: FrameType, begins_another: Callable[[Way], bool]
+) -> Iterator[tuple[Reader, ast.AST]]:
     """Give the functions around a node up to the one that has the loop over the ticks."""
     frame: FrameType | None = innermost
+    way: Way = ()
+    is_over_nodes = False
     for _ in range(MOST_FRAMES):
         while frame is not None and owner_of_file(frame.f_code.co_filename) != _USER:
             frame = frame.f_back
@@ -153,8 +180,11 @@ def _frames(innermost: FrameType) -> Iterator[tuple[Reader, ast.AST]]:
         if place is None or reader is None:
             return
         yield reader, place.nodes[0]
+        way = (*way, (id(frame.f_code), frame.f_lasti))
         if constancy.in_loop(place.nodes[0]):
-            return
+            if is_over_nodes or not begins_another(way):
+                return
+            is_over_nodes = True
         frame = frame.f_back
 
 

@@ -440,6 +440,18 @@ def assigned_around(node: str, path: str, location: str, what: str) -> Diagnosti
     )
 
 
+def changed_network(node: str, location: str) -> Diagnostic:
+    """Return the finding for a network that the code around a node may change one day."""
+    return _warning(
+        "VER0912",
+        node,
+        f"a network of `{node}` is changed here, outside of it, when something says so: the export "
+        "holds what it computed while it was recorded",
+        location,
+        "change it before you record, or record and export each form on its own",
+    )
+
+
 def unsettled_call(node: str, text: str, location: str, what: str) -> Diagnostic:
     """Return the finding for a call that may give something else next time, and decides."""
     decided = _DECIDED.get(what, "what it returned")

@@ -230,9 +230,10 @@ def position(value: Any) -> Any:
 
 def _of_the_rest(value: Any) -> Any:
     kind = type(value)
-    hint = getattr(value, "__length_hint__", None)
-    if isinstance(value, Iterator) and hint is not None and kind.__module__ == "builtins":
-        return hint()
+    if kind.__module__ == "builtins" and isinstance(value, Iterator):
+        hint = getattr(value, "__length_hint__", None)
+        if hint is not None:
+            return hint()
     if isinstance(value, MethodType | ModuleType | type) or is_settled(value):
         return None
     if isinstance(value, functools.partial | contextvars.ContextVar | BaseException):
@@ -271,6 +272,8 @@ def held(value: Any) -> Iterator[tuple[str, str | None, Any]]:
     elif isinstance(value, torch.Tensor | numpy.ndarray):
         for name, item in list(getattr(value, "__dict__", {}).items()):
             yield f".{name}", f".{name}", item
+    elif isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType):
+        yield ".__self__", None, value.__self__  # `chain.__next__`
     elif is_settled(value):
         return
     elif isinstance(value, MethodType):

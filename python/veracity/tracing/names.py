@@ -110,7 +110,7 @@ def _entries(value: Any) -> Iterator[tuple[str, Any]]:
 def _of_module(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     for path, part in torch.nn.Module.named_modules(module):
         start = f".{path}" if path else ""
-        held = vars(part)
-        for attribute, item in (held | part._parameters | part._buffers).items():
+        groups = (vars(part), part._parameters, part._buffers)  # of a script, no plain dicts
+        for attribute, item in [pair for group in groups for pair in group.items()]:
             if issubclass(type(item), torch.Tensor):
                 yield f"{start}.{attribute}", item

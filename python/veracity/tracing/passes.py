@@ -29,6 +29,8 @@ def compare(session: Session, node: TracedNode, running: Pass, closed: dict[str,
     try:
         known = carry.later_pass(session, node, running)
         _judge_made_anew(session, node, later)
+        if node.completed == 1:
+            _judge_assigned(session, node)
         if not known or _agrees(session, node, running):
             found = _changes(session, node, later)
         else:
@@ -116,6 +118,15 @@ def _judge_made_anew(session: Session, node: TracedNode, later: int) -> None:
         location = made.get(session.recorder.view(use.tensor))
         if location is not None and not constancy.is_constant(use.tensor):
             node.rewritten[location] = f"{names.described(use.tensor)} is made anew"
+
+
+def _judge_assigned(session: Session, node: TracedNode) -> None:
+    """Keep constants whose names the code around the node assigns, if it may assign others."""
+    for use in replaying.slice_of(session, node).constants:
+        states = session.python_states
+        holders = constancy.held_by(use.tensor) if use.location not in node.rewritten else []
+        if any(states.change_of(node, *one) is not None for one in holders):
+            node.rewritten[use.location] = f"{names.described(use.tensor)} is assigned anew"
 
 
 def rewritten(node: TracedNode, known: list[Diagnostic]) -> list[Diagnostic]:

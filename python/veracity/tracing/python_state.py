@@ -26,7 +26,6 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any
 
-import numpy
 import torch
 
 from veracity.errors import Diagnostic
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 
 _USER = 0
 #: What is no value of Python's: the tape follows memory, and entries are looked at one by one.
-_NOT_ASSIGNED = (torch.Tensor, numpy.ndarray, list, tuple, dict, set, collections.deque)
+_NOT_ASSIGNED = (torch.Tensor, list, tuple, dict, set, collections.deque)
 
 
 class PythonStates:
@@ -123,7 +122,9 @@ class PythonStates:
         code = self._with_what_ran(node)
         frame = user_frame()
         if node.completed == 1 and frame is not None:  # by now there is a loop
-            self._drivers[node.name] = driver.around(frame, [scope for scope, _ in code])
+            begins_another = functools.partial(self._session.skips.begins_another, node)
+            own = [scope for scope, _ in code]
+            self._drivers[node.name] = driver.around(frame, own, begins_another)
         self._tell_threads(node, code)
         self._keep_for_last(node, roots)
         shared = _globals(code, _own_variables(code) if self._is_over else frozenset())
@@ -192,22 +193,37 @@ class PythonStates:
 
     def _tell_assigned(self, node: TracedNode, code: list[Reached]) -> None:
         """Tell about values that the code around a node may change one day."""
-        around = self._drivers.pop(node.name, None)
-        kinds = self._kinds.pop(node.name, {})
-        for (path, key), value in self._first.get(node.name, {}).items() if around else ():
+        around, kinds = self._drivers.get(node.name), self._kinds.pop(node.name, {})
+        if around is None:
+            return
+        followed = self._session.array_states.paths(node)
+        for (path, key), value in self._first.get(node.name, {}).items():
             is_attribute = key.startswith(".") and path.endswith(key)
             is_object = isinstance(value, heap.Mark)
-            if is_object and (not is_attribute or issubclass(value.kind, _NOT_ASSIGNED)):
+            is_known = is_object and (issubclass(value.kind, _NOT_ASSIGNED) or path in followed)
+            if is_known or (is_object and not is_attribute) or (node.name, key) in self._judged:
                 continue
             owner = kinds.get(path.removesuffix(key)) if is_attribute else None
-            store = None if around is None else around.change_of(key, owner)
-            if store is None or (node.name, key) in self._judged:
-                continue
-            self._judged.add((node.name, key))
-            found = _decides(code, key)
-            if found is not None:
+            store = around.change_of(key, owner)
+            found = None if store is None else _decides(code, key)
+            if found is not None and store is not None:
+                self._judged.add((node.name, key))
                 told = findings.assigned_around(node.name, path, store.location, found.taint.what)
                 self._session.tell(told)
+        networks = {
+            path: kind
+            for path, kind in kinds.items()
+            if issubclass(kind, torch.nn.Module) and not heap.is_users(kind)
+        }
+        changed = around.change_of_network(networks)
+        if changed is not None:
+            self._session.tell(findings.changed_network(node.name, changed.location))
+
+    def change_of(self, node: TracedNode, key: str, owner: type | None) -> str | None:
+        """Return the line on which the code around a node may assign something."""
+        around = self._drivers.get(node.name)
+        store = None if around is None else around.change_of(key, owner)
+        return None if store is None else store.location
 
     def decides(self, node: TracedNode, key: str) -> bool:
         """Say whether something that the source has this name for decides anything in a node."""
@@ -248,6 +264,7 @@ class PythonStates:
         self._held.clear()
         self._code.clear()
         self._settled.clear()
+        self._drivers.clear()
 
     def shared_memory(self, node: TracedNode) -> list[Diagnostic]:
         """Return what is known of constants whose memory is written without torch."""

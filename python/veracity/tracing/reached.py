@@ -133,8 +133,10 @@ def _property(node: ast.Attribute, names: Names) -> Iterator[Reached]:
     if owner is NO_OBJECT or isinstance(owner, type):
         return
     found = resolving._attribute(owner, node.attr)
-    getter = getattr(found, "fget", None) or getattr(found, "func", None)
-    if isinstance(found, property | functools.cached_property) and getter is not None:
+    if not isinstance(found, property | functools.cached_property):
+        return  # it is not asked for anything: that may run code of the user's
+    getter = found.fget if isinstance(found, property) else found.func
+    if getter is not None:
         reached = _of_callable(getter, owner)
         if reached is not None:
             yield reached

@@ -67,6 +67,11 @@ class Skips:
                 known.append(trail)
             self._look_around(node, frame)
 
+    def begins_another(self, node: TracedNode, way: tuple[tuple[int, int], ...]) -> bool:
+        """Say whether another node than this begins where these functions are."""
+        others = (trails for name, trails in self._begins.items() if name != node.name)
+        return any(_place(one)[: len(way)] == way for trails in others for one in trails)
+
     def _look_around(self, node: TracedNode, innermost: FrameType) -> None:
         """Notice variables around a node that change from tick to tick."""
         frame: FrameType | None = innermost

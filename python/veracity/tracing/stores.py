@@ -9,10 +9,21 @@ from dataclasses import dataclass
 from veracity.tracing import constancy, source
 from veracity.tracing.constancy import Reader
 from veracity.tracing.flow.task import last_name
+from veracity.tracing.operations import words
 from veracity.tracing.source import Scope
 
-#: Any attribute.
-ANY = ".*"
+#: Any attribute, and what a network computes.
+ANY, NETWORK = ".*", ".()"
+#: Methods that change what a network computes.
+_CHANGING_NETWORKS = words(
+    "eval train load_state_dict register_forward_hook register_forward_pre_hook"
+)
+#: Functions that write into an argument.
+_WRITING = words(
+    """
+    pack_into readinto recv_into recvfrom_into copyto putmask place fill_diagonal shuffle memmove
+    """
+)
 _BRANCHES = (ast.If, ast.IfExp, ast.Try, ast.Match)
 
 
@@ -26,6 +37,7 @@ class Store:
         reader: The code that it stands in.
         always: Whether nothing decides that it runs.
         owner: Of an attribute, the class of the object, or its name; none where that is not known.
+        through: The name by which the object goes there.
     """
 
     value: ast.expr | None
@@ -33,6 +45,7 @@ class Store:
     reader: Reader
     always: bool
     owner: type | str | None = None
+    through: str = ""
 
     @property
     def location(self) -> str:
@@ -63,11 +76,15 @@ def stores_in(
         name for node in nodes if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
     }
     for node in nodes:
+        is_loop = isinstance(node, ast.For | ast.AsyncFor)
+        if is_loop and constancy.is_fixed(getattr(node, "iter", None), reader):
+            continue  # where it changes from pass to pass, that was seen
         for key, owner, value in _assigned(node):
             if owner is not None or with_variables or key in shared:
                 always = not _is_conditional(node, reader.scope)
                 line, kind = getattr(node, "lineno", 0), _class_of(owner, reader)
-                yield key, Store(value, line, reader, always, kind)
+                through = "" if owner is None else last_name(owner)
+                yield key, Store(value, line, reader, always, kind, through)
 
 
 def _class_of(owner: ast.expr | None, reader: Reader) -> type | str | None:
@@ -77,7 +94,21 @@ def _class_of(owner: ast.expr | None, reader: Reader) -> type | str | None:
     if isinstance(owner, ast.Name) and owner.id == "self":
         parent = getattr(reader.scope, "parent", None)
         return parent.name if isinstance(parent, ast.ClassDef) else None
-    return reader.names.kind(owner)
+    return reader.names.kind(owner) or _class_made(owner, reader)
+
+
+def _class_made(owner: ast.expr, reader: Reader) -> type | None:
+    """Return the class of `self.name`, where the class around says `self.name = Class(...)`."""
+    parent = getattr(reader.scope, "parent", None)
+    if not isinstance(owner, ast.Attribute) or not isinstance(parent, ast.ClassDef):
+        return None
+    for node in ast.walk(parent):
+        for target, value in constancy.targets(node):
+            made = value.func if isinstance(value, ast.Call) else None
+            if made is not None and ast.unparse(target) == ast.unparse(owner):
+                found = reader.names.resolve(made)
+                return found if isinstance(found, type) else None
+    return None
 
 
 #: A name for something, the object that it is an attribute of, and what is assigned.
@@ -92,6 +123,7 @@ def _assigned(node: ast.AST) -> Iterator[_Assigned]:
             if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
                 name = ANY if one.attr in ("__class__", "__dict__") else f".{one.attr}"
                 yield name, one.value, value
+                yield NETWORK, one.value, value
             elif isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store):
                 yield from _in_place(one.value)
     if isinstance(node, ast.Name) and node.id == "setattr":
@@ -109,6 +141,11 @@ def _by_call(node: ast.Call) -> Iterator[_Assigned]:
         yield (f".{literal}" if isinstance(literal, str) else ANY), node.args[0], node.args[2]
     elif isinstance(node.func, ast.Attribute) and name in constancy.CHANGING:
         yield from _in_place(node.func.value)
+    elif name in _WRITING:
+        for argument in node.args:
+            yield from _in_place(argument)
+    if isinstance(node.func, ast.Attribute) and name in _CHANGING_NETWORKS:
+        yield NETWORK, node.func.value, None
 
 
 def _in_place(node: ast.expr) -> Iterator[_Assigned]:

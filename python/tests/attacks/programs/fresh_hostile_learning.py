@@ -768,22 +768,6 @@ class FhMappedWeights:
         return {"net/y": y}
 
 
-@hostile("C", style="own", rec={"net/x": uniform(-1, 1, 1, 3)}, passes=5, backends="jit")
-class FhEarlyStopping:
-    """A callback stops the policy when its score is bad: then the last action is held."""
-
-    def __init__(self, backend: str) -> None:
-        self.policy = _Policy(backend, nn.Linear(3, 2))
-        self.running, self.last = True, torch.zeros(1, 2)
-        self.callbacks = {"on_score": lambda score: setattr(self, "running", score < 2.0)}
-
-    def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        if self.running:
-            self.last = self.policy.act(given["net/x"])
-            self.callbacks["on_score"](given["net/x"].norm().item())
-        return {"net/y": self.last}
-
-
 @hostile("A", rec={"x": normal(1, 3)}, passes=5, backends="pt2")
 class FhThreadLocalStep:
     """A library keeps its step in what belongs to the thread, and warms up by it."""

@@ -256,33 +256,6 @@ class FhFutureFallback:
         return {"plan/y": self.last}
 
 
-@hostile(
-    "C",
-    style="own",
-    rec={"ctl/x": normal(1, 3)},
-    fresh={"ctl/x": by_tick(lambda t: [[0.3 * (t // 3), 0.01 * t, 1.0]])},
-    passes=4,
-    backends="jit",
-)
-class FhEventTriggered:
-    """To save the bus, the controller only runs when the measurement moved by enough."""
-
-    def __init__(self, backend: str) -> None:
-        self.backend, self.sent, self.tau = backend, None, None
-
-    def control(self, x: Tensor) -> Tensor:
-        x = annotate.input_tensors("ctl", {"x": x})
-        tau = torch.tanh(x) * 3
-        annotate.output_tensors("ctl", {"tau": tau}, export_with=self.backend)
-        return tau
-
-    def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        x = given["ctl/x"]
-        if self.sent is None or torch.dist(x, self.sent) > 0.05:
-            self.sent, self.tau = x, self.control(x)
-        return {"ctl/tau": self.tau}
-
-
 class _Walking:
     def law(self, x: Tensor) -> Tensor:
         return x * 2.0
@@ -924,30 +897,6 @@ class FhNearestFirst:
         push = d.mean() + sum((1.5 - value for value in close), torch.tensor(0.0))
         annotate.output_tensors("rng", {"push": push}, export_with=self.backend)
         return {"rng/push": push}
-
-
-@hostile("A", style="own", rec={"f/x": normal(1, 2)}, passes=4, backends="jit")
-class FhSubsteps:
-    """The filter runs once a tick; from a later one the integrator takes two substeps."""
-
-    def __init__(self, backend: str) -> None:
-        self.backend, self.y = backend, torch.zeros(1, 2)
-        self.plan = collections.deque([1] * 8 + [2] * 40)
-
-    def filter(self, x: Tensor) -> Tensor:
-        x = annotate.input_tensors("f", {"x": x})
-        y = annotate.state_tensors("f", {"y": self.y})
-        y = 0.5 * y + 0.5 * x
-        annotate.update_state("f", {"y": y})
-        out = y * 1.0
-        annotate.output_tensors("f", {"out": out}, export_with=self.backend)
-        self.y = y
-        return out
-
-    def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        for _ in range(self.plan.popleft()):
-            out = self.filter(given["f/x"])
-        return {"f/out": out}
 
 
 @hostile("C", style="own", rec={"f/x": uniform(-1, 1, 1, 2)}, passes=5, backends="jit")
