@@ -21,6 +21,7 @@ import torch
 from veracity.tracing import names as naming
 from veracity.tracing import purity, resolving, source
 from veracity.tracing.flow import LOOPS
+from veracity.tracing.flow.task import last_name
 from veracity.tracing.operations import owner_of_file, words
 from veracity.tracing.resolving import NO_OBJECT, Method, Names
 from veracity.tracing.source import Scope
@@ -45,6 +46,12 @@ CHANGING = words(
     """
     append appendleft extend extendleft insert pop popleft popitem clear remove discard sort reverse
     update setdefault add rotate fill put itemset resize partition load_state_dict
+    """
+)
+#: Functions that write into an argument.
+WRITING = words(
+    """
+    pack_into readinto recv_into recvfrom_into copyto putmask place fill_diagonal shuffle memmove
     """
 )
 #: What of a tensor is given by the tensor.
@@ -74,10 +81,30 @@ class Reader:
 
 def is_constant(tensor: torch.Tensor) -> bool:
     """Say whether the source of the code that is running shows that a tensor holds the same."""
+    return _is_fixed_where(_shows(tensor))
+
+
+def is_constant_array(array: Any) -> bool:
+    """Say the same of an array of NumPy's."""
+    return _is_fixed_where(lambda value: value is array)
+
+
+def _is_fixed_where(wanted: naming.Wanted) -> bool:
     try:
-        return any(_is_fixed_at(*holder) for holder in _holders(tensor))
+        return any(_is_fixed_at(*holder) for holder in _holders(wanted))
     except Exception:  # any: what code looks like is up to the user, and doubt is told
         return False
+
+
+def _shows(tensor: torch.Tensor) -> naming.Wanted:
+    """Return what says whether a value is on the memory of a tensor."""
+    storage = tensor.untyped_storage()._cdata
+
+    def wanted(value: Any) -> bool:
+        is_tensor = issubclass(type(value), torch.Tensor) and value.layout == torch.strided
+        return is_tensor and value.untyped_storage()._cdata == storage
+
+    return wanted
 
 
 def held_by(tensor: torch.Tensor) -> list[tuple[str, type | None]]:
@@ -87,7 +114,7 @@ def held_by(tensor: torch.Tensor) -> list[tuple[str, type | None]]:
     """
     found: list[tuple[str, type | None]] = []
     first: Reader | None = None
-    for reader, name, held, path in _holders(tensor):
+    for reader, name, held, path in _holders(_shows(tensor)):
         first = first or reader
         if reader is first and not path:
             found.append((f"={name}", None))
@@ -103,14 +130,8 @@ def _is_fixed_at(reader: Reader, name: str, held: Any, path: str) -> bool:
     return _is_fixed_attribute(attribute, reader, type(held))
 
 
-def _holders(tensor: torch.Tensor) -> Iterator[tuple[Reader, str, Any, str]]:
-    """Give the variables of running functions that hold a tensor, and the path inside of them."""
-    storage = tensor.untyped_storage()._cdata
-
-    def wanted(value: Any) -> bool:
-        is_tensor = issubclass(type(value), torch.Tensor) and value.layout == torch.strided
-        return is_tensor and value.untyped_storage()._cdata == storage
-
+def _holders(wanted: naming.Wanted) -> Iterator[tuple[Reader, str, Any, str]]:
+    """Give the variables of running functions that hold a value, and the path inside of them."""
     for frame in list(naming._user_frames())[: naming.MOST_FRAMES]:
         reader = reader_of(frame)
         for name, value in list(frame.f_locals.items()) if reader is not None else ():
@@ -220,6 +241,9 @@ def _is_changed(scope: Scope, name: str) -> bool:
             called = node.func.attr
             in_place = called.endswith("_") and not called.endswith("__")
             changed = is_it(node.func.value) and (in_place or called in CHANGING)
+            changed = changed or (called in WRITING and any(is_it(one) for one in node.args))
+        elif isinstance(node, ast.Call) and last_name(node.func) in WRITING:
+            changed = any(is_it(one) for one in node.args)
         elif isinstance(node, ast.keyword):
             changed = node.arg == "out" and is_it(node.value)
         else:

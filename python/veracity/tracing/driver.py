@@ -181,11 +181,19 @@ def _frames(
             return
         yield reader, place.nodes[0]
         way = (*way, (id(frame.f_code), frame.f_lasti))
-        if constancy.in_loop(place.nodes[0]):
+        if constancy.in_loop(place.nodes[0]) or _in_comprehension(place.nodes[0]):
             if is_over_nodes or not begins_another(way):
                 return
             is_over_nodes = True
         frame = frame.f_back
+
+
+def _in_comprehension(node: ast.AST | None) -> bool:
+    while node is not None and not isinstance(node, ast.stmt):
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            return True
+        node = getattr(node, "parent", None)
+    return False
 
 
 def _region(reader: Reader, place: ast.AST) -> list[ast.AST]:
@@ -195,6 +203,8 @@ def _region(reader: Reader, place: ast.AST) -> list[ast.AST]:
     while outer is not None and outer is not reader.scope:
         loop = outer if isinstance(outer, LOOPS) else loop
         outer = getattr(outer, "parent", None)
+    if loop is None and isinstance(reader.scope, ast.Module):
+        return []  # it runs once
     own = source.own_nodes(reader.scope)
     inside = set(ast.walk(loop)) if loop is not None else set(own)
     spans = _spans(own)

@@ -18,12 +18,6 @@ ANY, NETWORK = ".*", ".()"
 _CHANGING_NETWORKS = words(
     "eval train load_state_dict register_forward_hook register_forward_pre_hook"
 )
-#: Functions that write into an argument.
-_WRITING = words(
-    """
-    pack_into readinto recv_into recvfrom_into copyto putmask place fill_diagonal shuffle memmove
-    """
-)
 _BRANCHES = (ast.If, ast.IfExp, ast.Try, ast.Match)
 
 
@@ -141,7 +135,7 @@ def _by_call(node: ast.Call) -> Iterator[_Assigned]:
         yield (f".{literal}" if isinstance(literal, str) else ANY), node.args[0], node.args[2]
     elif isinstance(node.func, ast.Attribute) and name in constancy.CHANGING:
         yield from _in_place(node.func.value)
-    elif name in _WRITING:
+    elif name in constancy.WRITING:
         for argument in node.args:
             yield from _in_place(argument)
     if isinstance(node.func, ast.Attribute) and name in _CHANGING_NETWORKS:

@@ -17,6 +17,7 @@ from veracity._generators import gpu_in_use
 from veracity.tracing import (
     array_plain,
     arrays,
+    constancy,
     constructors,
     decisions,
     fast_paths,
@@ -71,15 +72,21 @@ class Surroundings:
         """Know tensors on memory from outside; no mode sees them being made.
 
         Once an array of traced values was handed out, memory from outside may hold what became of
-        it, and stays suspicious.
+        it, and stays suspicious, unless the source shows that nobody writes it.
         """
+        fixed: dict[int, Any] = {}  # arrays that nobody writes: kept, so that ids stay theirs
+
+        def is_fixed(array: Any) -> bool:
+            if id(array) not in fixed and constancy.is_constant_array(array):
+                fixed[id(array)] = array
+            return id(array) in fixed
 
         def watched(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
             @functools.wraps(make)
             def make_and_remember(*args: Any, **kwargs: Any) -> torch.Tensor:
                 with self._session.modes.paused():
                     tensor = make(*args, **kwargs)
-                    if not self._session.arrays_are_out:
+                    if not self._session.arrays_are_out or is_fixed(args[0] if args else None):
                         self._session.recorder.remember([tensor])
                 return tensor
 
