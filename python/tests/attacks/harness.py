@@ -62,7 +62,7 @@ def attack(program: Program, backend: str, *, as_script: bool = False) -> Outcom
         _build_runner()
     began = time.monotonic()
     try:
-        with _quiet(), _bounded(LIMIT_SECS):
+        with _tidy_logging(), _quiet(), _bounded(LIMIT_SECS):
             expected = episodes.in_python(program, backend)
             record = scripts.record if as_script else episodes.record
             _compile(lambda: record(program, backend, folder), outcome)
@@ -155,6 +155,21 @@ def _bounded(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _tidy_logging() -> Iterator[None]:
+    """Take off the handlers of one program: they would hear what the next one logs."""
+    before = list(logging._handlerList)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        fresh = [one() for one in logging._handlerList if one not in before]  # type: ignore[attr-defined]
+        loggers = [logging.getLogger(name) for name in list(logging.root.manager.loggerDict)]
+        for logger in [logging.root, *loggers]:
+            for handler in fresh:
+                if handler is not None:
+                    logger.removeHandler(handler)
 
 
 def _leave_session() -> None:

@@ -43,6 +43,65 @@ fn old(slot: &mut Option<ViewId>, script: &mut Script) -> ViewId {
     *slot.get_or_insert_with(|| script.old())
 }
 
+/// A clock, a counter and a table, each asked by Python on every pass.
+#[test]
+fn what_leaves_for_python_is_noticed_where_it_is_of_state() {
+    let (mut clock, mut counter, mut table) = (None, None, None);
+    let mut cases: Vec<(&str, usize, OwnedCode)> = vec![
+        (
+            "a clock",
+            1,
+            Box::new(move |script, x| {
+                let state = old(&mut clock, script);
+                let now = script.compute(&[state]);
+                clock = Some(now);
+                let late = script.compute(&[now]);
+                script.tape.escape(late, 3, LINE, 0);
+                script.compute(&[x])
+            }),
+        ),
+        (
+            "a counter in place",
+            1,
+            Box::new(move |script, x| {
+                let state = old(&mut counter, script);
+                script.write(&[state]);
+                script.tape.escape(state, 3, LINE, 0);
+                script.compute(&[x])
+            }),
+        ),
+        (
+            "a table",
+            0,
+            Box::new(move |script, x| {
+                let table = old(&mut table, script);
+                let entry = script.compute(&[table]);
+                script.tape.escape(entry, 3, LINE, 0);
+                script.compute(&[x])
+            }),
+        ),
+    ];
+    for (name, count, code) in &mut cases {
+        let (_, _, found) = carried(code.as_mut());
+        assert_eq!(found.escapes.len(), *count, "{name}: {found:?}");
+    }
+}
+
+/// What others make between passes is noted, and neither a state nor a doubt.
+#[test]
+fn what_is_made_anew_between_passes_is_noted() {
+    let mut script = Script::default();
+    let mut passes = Vec::new();
+    for _ in 0..3 {
+        let made = script.tensor(Birth::Seen);
+        let mut code = move |script: &mut Script, x: ViewId| script.compute(&[x, made]);
+        passes.push(pass(&mut script, &mut code));
+    }
+    let found = script.tape.carried(&passes);
+    assert_eq!((found.states.len(), found.doubts.len()), (0, 0), "{found:?}");
+    assert_eq!(found.made_anew.len(), 1, "{found:?}");
+}
+
 #[test]
 fn what_the_last_pass_made_wrote_got_or_gave_is_a_state() {
     let (mut made, mut written, mut got, mut given) = (None, None, None, None);

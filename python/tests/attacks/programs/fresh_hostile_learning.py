@@ -12,7 +12,6 @@ import json
 import math
 import pickle
 import random
-import tempfile
 import threading
 import types
 import zlib
@@ -232,21 +231,6 @@ class FhNoveltyBonus:
         key = zlib.crc32(x.numpy())
         self.visits[key] += 1
         return x.mean() + 1.0 / math.sqrt(self.visits[key])
-
-
-@hostile("A", style="own", rec={"net/x": normal(1, 3)}, passes=5, backends="jit")
-class FhLateHook:
-    """A plugin of the driver hooks into the network when its turn has come."""
-
-    def __init__(self, backend: str) -> None:
-        self.policy = _Policy(backend, nn.Linear(3, 2))
-        hook = functools.partial(self.policy.net.register_forward_hook, lambda *a: a[-1] * 0.5)
-        self.plugins: list[Callable[[], Any]] = [hook] + [dict] * 8
-
-    def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        plugin = self.plugins.pop() if self.plugins else dict
-        plugin()
-        return {"net/y": self.policy.act(given["net/x"])}
 
 
 @hostile("A", style="own", rec={"net/x": normal(1, 6)}, passes=4, backends="jit")
@@ -474,23 +458,6 @@ class _Recurrent(nn.Module):
     @torch.jit.export
     def reset(self) -> None:
         self.hidden.zero_()
-
-
-@hostile("C", style="own", rec={"net/x": uniform(-0.5, 0.5, 1, 3)}, passes=5, backends="jit")
-class FhScriptedReset:
-    """A scripted recurrent policy is reset by its driver when the robot was hit."""
-
-    def __init__(self, backend: str) -> None:
-        self.backend, self.net = backend, torch.jit.script(_Recurrent())
-
-    def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        x = annotate.input_tensors("net", {"x": given["net/x"]})
-        annotate.module("net", self.net)
-        y = self.net(x)
-        annotate.output_tensors("net", {"y": y}, export_with=self.backend)
-        if np.abs(given["net/x"].numpy()).max() > 1.0:
-            self.net.reset()
-        return {"net/y": y}
 
 
 @hostile("A", rec={"x": normal(1, 3)}, passes=4, backends="jit")
@@ -737,33 +704,6 @@ class FhRandomShift:
         (self.shift,) = self.chance.choices([0, 1, 2], weights=[20, 1, 1])
         x = annotate.input_tensors("net", {"x": given["net/x"]})
         y = x.roll(self.shift, -1) * torch.arange(5.0)
-        annotate.output_tensors("net", {"y": y}, export_with=self.backend)
-        return {"net/y": y}
-
-
-@hostile("A", style="own", rec={"net/x": normal(1, 3)}, passes=5, backends="jit")
-class FhMappedWeights:
-    """Weights are mapped from a file that the trainer writes a newer version into."""
-
-    def __init__(self, backend: str) -> None:
-        self.backend = backend
-        self.file = tempfile.NamedTemporaryFile()  # noqa: SIM115
-        np.full(3, 0.5, np.float32).tofile(self.file.name)
-        self.map = np.memmap(self.file.name, np.float32, "r+", shape=(3,))
-        self.w = torch.from_numpy(self.map)
-        self.trainer = self._train()
-
-    def _train(self) -> Iterator[None]:
-        yield from [None] * 8
-        self.file.seek(0)
-        self.file.write(np.full(3, 2.0, np.float32).tobytes())
-        self.file.flush()
-        yield from itertools.repeat(None)
-
-    def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        next(self.trainer)
-        x = annotate.input_tensors("net", {"x": given["net/x"]})
-        y = x * self.w
         annotate.output_tensors("net", {"y": y}, export_with=self.backend)
         return {"net/y": y}
 

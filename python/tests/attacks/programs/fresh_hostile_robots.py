@@ -26,7 +26,6 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -231,29 +230,6 @@ class FhBarrierThread:
         self.gate.wait()
         self.gate.wait()
         return {"arm/tau": self.arm.torque(given["arm/q"])}
-
-
-@hostile("C", style="own", rec={"plan/x": uniform(-1, 1, 1, 3)}, passes=4, backends="jit")
-class FhFutureFallback:
-    """The planner runs in a pool; where it complains, the plan of before is kept."""
-
-    def __init__(self, backend: str) -> None:
-        self.backend, self.last = backend, torch.zeros(1, 3)
-        self.pool = ThreadPoolExecutor(1)
-
-    def plan(self, x: Tensor) -> Tensor:
-        x = annotate.input_tensors("plan", {"x": x})
-        if x.abs().max() > 1.5:
-            raise ValueError("target out of reach")
-        y = x * 0.5 + 0.1
-        annotate.output_tensors("plan", {"y": y}, export_with=self.backend)
-        return y
-
-    def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        plan = self.pool.submit(self.plan, given["plan/x"])
-        if plan.exception() is None:
-            self.last = plan.result()
-        return {"plan/y": self.last}
 
 
 class _Walking:
@@ -897,25 +873,6 @@ class FhNearestFirst:
         push = d.mean() + sum((1.5 - value for value in close), torch.tensor(0.0))
         annotate.output_tensors("rng", {"push": push}, export_with=self.backend)
         return {"rng/push": push}
-
-
-@hostile("C", style="own", rec={"f/x": uniform(-1, 1, 1, 2)}, passes=5, backends="jit")
-class FhDeclaredReset:
-    """The declared state of a filter is cleared by its driver after an outlier."""
-
-    def __init__(self, backend: str) -> None:
-        self.backend, self.y = backend, torch.ones(1, 2)
-
-    def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        x = annotate.input_tensors("f", {"x": given["f/x"]})
-        y = annotate.state_tensors("f", {"y": self.y})
-        y = 0.8 * y + 0.2 * x
-        annotate.update_state("f", {"y": y})
-        out = y * 3.0
-        annotate.output_tensors("f", {"out": out}, export_with=self.backend)
-        outlier = (given["f/x"].numpy() ** 2).max() > 3
-        self.y = (y, torch.ones(1, 2))[int(outlier)]
-        return {"f/out": out}
 
 
 @hostile("C", style="own", rec={"arm/q": normal(1, 3)}, passes=5, backends="jit")

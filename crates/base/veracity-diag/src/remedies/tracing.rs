@@ -52,10 +52,12 @@ remedies! {
         "Keep it a tensor: `torch.where` for a branch, `clamp` for a limit, `gather` for an index. \
          If the value never changes on the robot, it is right as it is.";
     MISSED_INPUT
-        "A tensor that the node reads has other values on later passes, and nobody marked it; \
-         the export would hold its first value.",
+        "A tensor or a Python value that the node reads changes from pass to pass, or code around \
+         the node may change it one day, and nobody marked it; the export holds what it was while \
+         it was recorded.",
         "Mark it with `input_tensors`; what the node itself changes is state: `state_tensors` \
-         and `update_state`, or `annotate.module`.";
+         and `update_state`, or `annotate.module`. What never changes is assigned once, before \
+         you record.";
     LOOSE_GLUE
         "The output of one node was changed outside of any node before the next one read it. \
          That computation is in no model.",
