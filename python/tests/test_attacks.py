@@ -39,6 +39,9 @@ NOTICED = (
     *("NsCoroutineFilter", "NsAnnotatedRegistry", "NsGrowingGainNumpy", "NsSameZeroTwice"),
     *("NsHoldLastGoodSetter", "NsMessageStale", "NdEnsembleBest", "NdResetHook"),
     *("NeFeetInContact", "NeOldFactorStays", "NeSlowNetwork", "NeStiffnessByTime"),
+    *("FhPlainPeak", "FhSkillSequence", "FhHotMotor", "FhGaitCycle", "FhBlueGreen", "FhCsvGains"),
+    *("FhDropoutCallback", "FhLogDerate", "FhTensorClock", "FhMailbox", "FhResolvedConfig"),
+    *("MarksInsideOfTry", "CommandFromTheLastMessage"),
 )
 
 
@@ -55,6 +58,9 @@ def test_what_is_no_tensor_is_noticed(name: str) -> None:
         "CcSkrlGaussianMixin",  # an output is a weight
         "CcRlGamesA2C",  # an output is a weight plus zero times an input
         "NcBiquadCascade",  # a buffer is taken apart, which is a constant later
+        "FcOwnNumpyObsBuilder",  # an array that is older than the session
+        "FcOwnRobomimicBcRnn",  # a narrower input would make torch's LSTM write past its memory
+        "GainsFromADict",  # tensors are made before every pass from what is written down
     ],
 )
 def test_constants_are_no_doubt(name: str) -> None:
