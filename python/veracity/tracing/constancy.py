@@ -187,7 +187,7 @@ def _shares(scope: Scope, name: str) -> bool:
         isinstance(node, ast.Global | ast.Nonlocal) and name in node.names
         for node in source.own_nodes(scope)
     )
-    return outer or isinstance(scope, ast.Module) or name in resolving._shared_with_inner(scope)
+    return outer or isinstance(scope, ast.Module) or name in resolving.shared_with_inner(scope)
 
 
 @functools.lru_cache(maxsize=256)

@@ -32,8 +32,9 @@ _PASSIVE = words(
     RuntimeError ValueError dict list tuple str int float
     """
 )
-
-
+#: What the names of variables begin with: of the function that marks inputs, of its caller, and so
+#: on. The walk over objects knows the first.
+_OF_CALLERS = tuple("=" * number for number in range(1, MOST_FRAMES + 1))
 #: How a node begins: the running functions and where they are, the innermost first.
 Way = tuple[tuple[int, int], ...]
 
@@ -57,18 +58,19 @@ class Driver:
             key: The name, as in `heap.Root`.
             owner: Of an attribute, the class of the object.
         """
-        name = key if key.startswith(".") else key[1:]
-        if name in self.given:
-            return self._change_in(*self.given[name])
+        if key.startswith("=") and key[1:] in self.given:
+            return self._change_in(*self.given[key[1:]])
         anywhere = self.stores.get(ANY, ()) if owner is not None else ()
-        found = self._change(name, owner)
+        found = self._change(key, owner)
         return found or next((one for one in anywhere if one.is_of(owner)), None)
 
     def _change_in(self, node: ast.expr, reader: Reader) -> Store | None:
-        """Return what may change something that an expression reads."""
+        """Return what may change something that an argument of a caller reads."""
         for one in ast.walk(node) if not constancy.is_fixed(node, reader) else ():
-            name = f".{one.attr}" if isinstance(one, ast.Attribute) else getattr(one, "id", "")
-            if (found := self._change(name, None)) is not None:
+            name = getattr(one, "attr", getattr(one, "id", ""))
+            kinds = (".",) if isinstance(one, ast.Attribute) else (_OF_CALLERS[1], "@")
+            found = next(filter(None, (self._change(kind + name, None) for kind in kinds)), None)
+            if found is not None:
                 return found
         return None
 
@@ -82,21 +84,21 @@ class Driver:
                 return one
         return None
 
-    def _change(self, name: str, owner: type | None) -> Store | None:
-        stores = [one for one in self.stores.get(name, ()) if one.is_of(owner)]
+    def _change(self, key: str, owner: type | None) -> Store | None:
+        stores = [one for one in self.stores.get(key, ()) if one.is_of(owner)]
         alone = len(stores) == 1
-        return next((one for one in stores if not _is_same(name, one, alone=alone)), None)
+        return next((one for one in stores if not _is_same(key, one, alone=alone)), None)
 
 
-def _is_same(name: str, store: Store, *, alone: bool) -> bool:
+def _is_same(key: str, store: Store, *, alone: bool) -> bool:
     """Say whether a place assigns what was there anyway."""
-    if isinstance(store.value, ast.Constant) and _begins_with(name, store, store.value):
+    if isinstance(store.value, ast.Constant) and _begins_with(key, store, store.value):
         return True
     is_set = alone and store.always and store.value is not None
     return is_set and constancy.is_fixed(store.value, store.reader)
 
 
-def _begins_with(name: str, store: Store, constant: ast.Constant) -> bool:
+def _begins_with(key: str, store: Store, constant: ast.Constant) -> bool:
     """Say whether a constant is what setting up assigns, too: it is set back."""
     tree = source.tree_of(source.file_of(store.reader.scope))
     first = [
@@ -105,7 +107,7 @@ def _begins_with(name: str, store: Store, constant: ast.Constant) -> bool:
         if getattr(scope, "name", "") in constancy.SETTING_UP
         for node in source.own_nodes(scope)
         for target, value in constancy.targets(node)
-        if isinstance(target, ast.Attribute) and f".{target.attr}" == name
+        if isinstance(target, ast.Attribute) and f".{target.attr}" == key
     ]
     same = [isinstance(one, ast.Constant) and one.value == constant.value for one in first]
     return any(same)
@@ -132,19 +134,19 @@ def around(
     for scope in own:
         trees.setdefault(source.file_of(scope), readers[0][0])
     regions = [(reader, _region(reader, place)) for reader, place in readers]
-    for reader, nodes in regions:
-        _note(found, reader, nodes, with_variables=True)
+    for own_names, (reader, nodes) in zip(_OF_CALLERS, regions, strict=False):
+        _note(found, reader, nodes, own_names)
     mentioned = {name for _, nodes in regions for name in _mentioned(nodes)}
     for scope, reader in _reachable(trees, mentioned, own):
         if all(scope is not one.scope for one, _ in readers):
             there = replace(reader, scope=scope, names=resolving.names_in(scope, reader.names))
             there = replace(there, goes_round=False)
-            _note(found, there, source.own_nodes(scope), with_variables=False)
+            _note(found, there, source.own_nodes(scope), None)
     return found
 
 
-def _note(found: Driver, reader: Reader, nodes: Iterable[ast.AST], *, with_variables: bool) -> None:
-    for key, store in stores_in(reader, nodes, with_variables=with_variables):
+def _note(found: Driver, reader: Reader, nodes: Iterable[ast.AST], own: str | None) -> None:
+    for key, store in stores_in(reader, nodes, own):
         found.stores.setdefault(key, []).append(store)
 
 
@@ -243,21 +245,21 @@ def _reachable(
 ) -> Iterator[tuple[Scope, Reader]]:
     """Give the functions that may run between passes of a node."""
     outlines = [(_outline(file), reader) for file, reader in trees.items()]
-    waiting = mentioned.union(*(outline.unasked for outline, _ in outlines))
+    found = mentioned.union(*(outline.unasked for outline, _ in outlines))
     done: set[str] = set(constancy.SETTING_UP)
     count = 0
-    while waiting := waiting - done:
-        name = waiting.pop()
-        done.add(name)
-        for outline, reader in outlines:
-            for scope in outline.functions.get(name, ()):
-                if any(scope is one for one in own):
-                    continue
-                count += 1
-                if count > MOST_SCOPES:
-                    return
-                yield scope, reader
-                waiting |= set(_mentioned(source.own_nodes(scope)))
+    while names := sorted(found - done):  # in the same order each time
+        done.update(names)
+        for name in names:
+            for outline, reader in outlines:
+                for scope in outline.functions.get(name, ()):
+                    if any(scope is one for one in own):
+                        continue
+                    count += 1
+                    if count > MOST_SCOPES:
+                        return
+                    yield scope, reader
+                    found.update(_mentioned(source.own_nodes(scope)))
 
 
 @dataclass(frozen=True)

@@ -334,10 +334,10 @@ def names_in(scope: Scope, like: Names) -> Names:
     arguments = getattr(scope, "args", None)
     if isinstance(arguments, ast.arguments):
         own |= {one.arg for one in ast.walk(arguments) if isinstance(one, ast.arg)}
-    return Names(like._module, {}, {}, frozenset(own - _shared_with_inner(scope)))
+    return Names(like._module, {}, {}, frozenset(own - shared_with_inner(scope)))
 
 
-def _shared_with_inner(scope: Scope) -> set[str]:
+def shared_with_inner(scope: Scope) -> set[str]:
     """Return the names that functions inside of a function mention."""
     own = set(own_nodes(scope))
     nodes = [node for statement in scope.body for node in ast.walk(statement)]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from veracity.tracing import constancy, source
+from veracity.tracing import constancy, resolving, source
 from veracity.tracing.constancy import Reader
 from veracity.tracing.flow.task import last_name
 from veracity.tracing.operations import words
@@ -56,29 +56,44 @@ class Store:
 
 
 def stores_in(
-    reader: Reader, nodes: Iterable[ast.AST], *, with_variables: bool
+    reader: Reader, nodes: Iterable[ast.AST], own: str | None
 ) -> Iterator[tuple[str, Store]]:
-    """Give what a part of a function assigns: `.name` for attributes, `name` for variables.
+    """Give what a part of a function assigns, by the names that the source of a node has for it.
+
+    As in `heap.Root`: `.name` for attributes, `@name` for variables that other functions see.
 
     Args:
         reader: The function.
         nodes: The part of it.
-        with_variables: Whether its own variables count; those that it shares always do.
+        own: What the names of its own variables begin with; none where they do not count.
     """
     nodes = list(nodes)
-    shared = {
-        name for node in nodes if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
-    }
+    shared = _shared(reader.scope, nodes)
     for node in nodes:
         is_loop = isinstance(node, ast.For | ast.AsyncFor)
         if is_loop and constancy.is_fixed(getattr(node, "iter", None), reader):
             continue  # where it changes from pass to pass, that was seen
-        for key, owner, value in _assigned(node):
-            if owner is not None or with_variables or key in shared:
-                always = not _is_conditional(node, reader.scope)
-                line, kind = getattr(node, "lineno", 0), _class_of(owner, reader)
-                through = "" if owner is None else last_name(owner)
-                yield key, Store(value, line, reader, always, kind, through)
+        always = not _is_conditional(node, reader.scope)
+        for name, owner, value in _assigned(node):
+            kind = _class_of(owner, reader)
+            through = "" if owner is None else last_name(owner)
+            store = Store(value, getattr(node, "lineno", 0), reader, always, kind, through)
+            if owner is not None:
+                yield name, store
+                continue
+            if own is not None:
+                yield f"{own}{name}", store
+            if shared is None or name in shared:
+                yield f"@{name}", store
+
+
+def _shared(scope: Scope, nodes: list[ast.AST]) -> set[str] | None:
+    """Return the variables of a function that others see; none where they see all."""
+    if isinstance(scope, ast.Module):
+        return None
+    outer = [node for node in nodes if isinstance(node, ast.Global | ast.Nonlocal)]
+    names = {name for node in outer for name in node.names}
+    return names | resolving.shared_with_inner(scope)
 
 
 def _class_of(owner: ast.expr | None, reader: Reader) -> type | str | None:
