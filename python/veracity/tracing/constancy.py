@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 import functools
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -29,7 +29,10 @@ from veracity.tracing.trail import ClassOf, keep_step
 
 #: How many variables and functions are followed, one from the other.
 MOST_DEPTH = 12
+#: Callers of a running function that are looked at for what they give it.
+MOST_CALLERS = 3
 _USER = 0
+_BRANCHES = (ast.If, ast.IfExp, ast.Try, ast.Match)
 #: Functions that set a new object up: what they assign is assigned once.
 SETTING_UP = words("__init__ __post_init__ __new__ __init_subclass__")
 #: What gives something else each time, or whatever was in memory.
@@ -70,6 +73,8 @@ class Reader:
         goes_round: Whether the ticks are a loop in it: what stands in no loop runs once.
         given: Variables that are known to hold the same each time: parameters, say.
         depth: How many variables and functions were followed on the way.
+        caller: Of a running function, the one that called it.
+        arguments: What that gives to its parameters.
     """
 
     scope: Scope
@@ -77,6 +82,8 @@ class Reader:
     goes_round: bool = False
     given: frozenset[str] = frozenset()
     depth: int = 0
+    caller: Reader | None = None
+    arguments: Mapping[str, ast.expr] = field(default_factory=dict)
 
 
 def is_constant(tensor: torch.Tensor) -> bool:
@@ -140,14 +147,41 @@ def _holders(wanted: naming.Wanted) -> Iterator[tuple[Reader, str, Any, str]]:
                 yield reader, name, value, path.removeprefix(name)
 
 
-def reader_of(frame: FrameType) -> Reader | None:
-    """Return where the running function stands; none without source."""
+def reader_of(frame: FrameType, callers: int = MOST_CALLERS) -> Reader | None:
+    """Return where the running function stands, and its callers; none without source."""
     step = keep_step(frame)
     place = source.place_of(step.code, step.instruction, step.line)
     if place is None:
         return None
     goes_round = isinstance(place.scope, ast.Module) or in_loop(place.nodes[0])
-    return Reader(place.scope, resolving.names_of(step), goes_round)
+    found = Reader(place.scope, resolving.names_of(step), goes_round)
+    back = frame.f_back
+    while back is not None and owner_of_file(back.f_code.co_filename) != _USER:
+        back = back.f_back
+    caller = None if back is None or not callers else reader_of(back, callers - 1)
+    return found if caller is None or back is None else _called_by(caller, back, found)
+
+
+def _called_by(caller: Reader, frame: FrameType, found: Reader) -> Reader:
+    """Note what a function is given, where its caller shows it."""
+    place = source.place_of(frame.f_code, frame.f_lasti, frame.f_lineno)
+    call = place.nodes[0] if place is not None else None
+    declared = getattr(found.scope, "args", None)
+    if not isinstance(call, ast.Call) or not isinstance(declared, ast.arguments):
+        return found
+    if last_name(call.func) != getattr(found.scope, "name", "") and not _is_body(found.scope):
+        return found
+    names = [one.arg for one in (*declared.posonlyargs, *declared.args)]
+    if names[:1] == ["self"] and (isinstance(call.func, ast.Attribute) or _is_body(found.scope)):
+        names = names[1:]
+    given = dict(zip(names, call.args, strict=False))
+    given |= {one.arg: one.value for one in call.keywords if one.arg is not None}
+    return replace(found, caller=caller, arguments=given)
+
+
+def _is_body(scope: Scope) -> bool:
+    """Say whether a function is what runs when an object is called."""
+    return getattr(scope, "name", "") in ("forward", "__call__")
 
 
 # Variables
@@ -169,6 +203,8 @@ def _is_fixed_name(name: str, reader: Reader) -> bool:
 def _is_fixed_outside(name: str, reader: Reader) -> bool:
     """Say whether a variable of a module, or of a function around, is assigned once."""
     if name in parameters_of(reader.scope):
+        if reader.caller is not None and name in reader.arguments:
+            return is_fixed(reader.arguments[name], reader.caller)
         return name in ("self", "cls")  # the object; its attributes are looked at by name
     tree = source.tree_of(source.file_of(reader.scope))
     found = reader.names.resolve(ast.Name(name, ast.Load()))
@@ -270,6 +306,16 @@ def in_loop(node: ast.AST) -> bool:
     return False
 
 
+def is_conditional(node: ast.AST, scope: Scope) -> bool:
+    """Say whether something decides whether a statement of a function runs."""
+    outer = getattr(node, "parent", None)
+    while outer is not None and outer is not scope:
+        if isinstance(outer, _BRANCHES):
+            return True
+        outer = getattr(outer, "parent", None)
+    return False
+
+
 # Attributes
 
 
@@ -280,24 +326,27 @@ def _is_fixed_attribute(name: str, reader: Reader, kind: type) -> bool:
     scopes = [scope for tree in trees for scope in source.scopes(tree)]
     if any(_is_changed(scope, name) for scope in scopes):
         return False
-    stores = [(scope, value) for scope in scopes for value in _stores(scope, name)]
+    stores = [(scope, *one) for scope in scopes for one in _stores(scope, name)]
     later = [one for one in stores if getattr(one[0], "name", "") not in SETTING_UP]
+    later = [one for one in later if not isinstance(one[0], ast.Module) or in_loop(one[1])]
     is_known = bool(stores) or resolving._in_class(kind, name) is not NO_OBJECT or _is_plain(kind)
     return is_known and len(later) <= 1 and all(_gives_once(*one, reader) for one in later)
 
 
-def _gives_once(scope: Scope, value: ast.expr | None, reader: Reader) -> bool:
+def _gives_once(scope: Scope, node: ast.AST, value: ast.expr | None, reader: Reader) -> bool:
+    if is_conditional(node, scope):
+        return False
     names = reader.names if scope is reader.scope else resolving.names_in(scope, reader.names)
     return value is not None and is_fixed(value, Reader(scope, names, depth=reader.depth + 1))
 
 
-def _stores(scope: Scope, name: str) -> Iterator[ast.expr | None]:
-    """Give what a function assigns to attributes of a name."""
+def _stores(scope: Scope, name: str) -> Iterator[tuple[ast.AST, ast.expr | None]]:
+    """Give where and what a function assigns to attributes of a name."""
     for node in source.own_nodes(scope):
         for target, value in targets(node):
             for one in ast.walk(target):
                 if isinstance(one, ast.Attribute) and one.attr == name:
-                    yield value
+                    yield node, value
 
 
 def _is_plain(kind: type) -> bool:

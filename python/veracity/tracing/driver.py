@@ -44,12 +44,12 @@ class Driver:
     """The code around a node.
 
     Attributes:
+        innermost: The function that marks inputs, or that calls the one that is a node.
         stores: What it assigns, as `stores_in` names it.
-        given: What it gives to parameters of the function that marks inputs.
     """
 
+    innermost: Reader
     stores: dict[str, list[Store]] = field(default_factory=dict)
-    given: dict[str, tuple[ast.expr, Reader]] = field(default_factory=dict)
 
     def change_of(self, key: str, owner: type | None) -> Store | None:
         """Return the place that may change what the source of a node has a name for.
@@ -58,21 +58,22 @@ class Driver:
             key: The name, as in `heap.Root`.
             owner: Of an attribute, the class of the object.
         """
-        if key.startswith("=") and key[1:] in self.given:
-            return self._change_in(*self.given[key[1:]])
-        anywhere = self.stores.get(ANY, ()) if owner is not None else ()
-        found = self._change(key, owner)
-        return found or next((one for one in anywhere if one.is_of(owner)), None)
+        argument = self.innermost.arguments.get(key[1:]) if key.startswith("=") else None
+        if argument is not None and self.innermost.caller is not None:
+            return self._change_in(argument, self.innermost.caller)
+        return self._change(key, owner)
 
     def _change_in(self, node: ast.expr, reader: Reader) -> Store | None:
-        """Return what may change something that an argument of a caller reads."""
-        for one in ast.walk(node) if not constancy.is_fixed(node, reader) else ():
+        """Return what may change an argument that a caller gives."""
+        for one in ast.walk(node):
+            owner = reader.names.kind(one.value) if isinstance(one, ast.Attribute) else None
             name = getattr(one, "attr", getattr(one, "id", ""))
             kinds = (".",) if isinstance(one, ast.Attribute) else (_OF_CALLERS[1], "@")
-            found = next(filter(None, (self._change(kind + name, None) for kind in kinds)), None)
+            found = next(filter(None, (self._change(kind + name, owner) for kind in kinds)), None)
             if found is not None:
                 return found
-        return None
+        fixed = constancy.is_fixed(node, reader)
+        return None if fixed else Store(None, node.lineno, reader, always=True)
 
     def change_of_network(self, networks: dict[str, type]) -> Store | None:
         """Return the place that may change one of these modules, given by the paths to them."""
@@ -87,7 +88,9 @@ class Driver:
     def _change(self, key: str, owner: type | None) -> Store | None:
         stores = [one for one in self.stores.get(key, ()) if one.is_of(owner)]
         alone = len(stores) == 1
-        return next((one for one in stores if not _is_same(key, one, alone=alone)), None)
+        found = next((one for one in stores if not _is_same(key, one, alone=alone)), None)
+        anywhere = self.stores.get(ANY, ()) if owner is not None else ()
+        return found or next((one for one in anywhere if one.is_of(owner)), None)
 
 
 def _is_same(key: str, store: Store, *, alone: bool) -> bool:
@@ -115,8 +118,8 @@ def _begins_with(key: str, store: Store, constant: ast.Constant) -> bool:
 
 def around(
     innermost: FrameType, own: Collection[Scope], begins_another: Callable[[Way], bool]
-) -> Driver:
-    """Return what the code around a node assigns.
+) -> Driver | None:
+    """Return what the code around a node assigns; none without source.
 
     Args:
         innermost: The function that marks inputs, or that calls the one that is a node.
@@ -124,11 +127,10 @@ def around(
         begins_another: Whether another node begins in the same way: then a loop is one over nodes,
             and the one over the ticks is farther out.
     """
-    found = Driver()
     readers = list(_frames(innermost, begins_another))
     if not readers:
-        return found
-    _note_given(found, readers)
+        return None
+    found = Driver(readers[0][0])
     own = [scope for scope in own if not has_marks(scope)]
     trees = {source.file_of(one.scope): one for one, _ in readers}
     for scope in own:
@@ -148,21 +150,6 @@ def around(
 def _note(found: Driver, reader: Reader, nodes: Iterable[ast.AST], own: str | None) -> None:
     for key, store in stores_in(reader, nodes, own):
         found.stores.setdefault(key, []).append(store)
-
-
-def _note_given(found: Driver, readers: list[tuple[Reader, ast.AST]]) -> None:
-    """Note what the function that marks inputs is given by the one that calls it."""
-    (reader, _), *outer = readers
-    call = outer[0][1] if outer else None
-    arguments = getattr(reader.scope, "args", None)
-    if not isinstance(call, ast.Call) or not isinstance(arguments, ast.arguments):
-        return
-    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
-    if names[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute):
-        names = names[1:]
-    given = dict(zip(names, call.args, strict=False))
-    given |= {one.arg: one.value for one in call.keywords if one.arg is not None}
-    found.given = {name: (value, outer[0][0]) for name, value in given.items()}
 
 
 def _frames(

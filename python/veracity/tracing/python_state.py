@@ -124,7 +124,8 @@ class PythonStates:
         if node.completed == 1 and frame is not None:  # by now there is a loop
             begins_another = functools.partial(self._session.skips.begins_another, node)
             own = [scope for scope, _ in code]
-            self._drivers[node.name] = driver.around(frame, own, begins_another)
+            around = driver.around(frame, own, begins_another)
+            self._drivers |= {} if around is None else {node.name: around}
         self._tell_threads(node, code)
         self._keep_for_last(node, roots)
         shared = _globals(code, _own_variables(code) if self._is_over else frozenset())

@@ -18,7 +18,6 @@ ANY, NETWORK = ".*", ".()"
 _CHANGING_NETWORKS = words(
     "eval train load_state_dict register_forward_hook register_forward_pre_hook"
 )
-_BRANCHES = (ast.If, ast.IfExp, ast.Try, ast.Match)
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Store:
         value: What is assigned, where an expression says it.
         line: Its line.
         reader: The code that it stands in.
-        always: Whether nothing decides that it runs.
+        always: Whether it runs on every tick.
         owner: Of an attribute, the class of the object, or its name; none where that is not known.
         through: The name by which the object goes there.
     """
@@ -73,7 +72,7 @@ def stores_in(
         is_loop = isinstance(node, ast.For | ast.AsyncFor)
         if is_loop and constancy.is_fixed(getattr(node, "iter", None), reader):
             continue  # where it changes from pass to pass, that was seen
-        always = not _is_conditional(node, reader.scope)
+        always = own is not None and not constancy.is_conditional(node, reader.scope)
         for name, owner, value in _assigned(node):
             kind = _class_of(owner, reader)
             through = "" if owner is None else last_name(owner)
@@ -165,13 +164,3 @@ def _in_place(node: ast.expr) -> Iterator[_Assigned]:
         yield node.id, None, None
     elif isinstance(node, ast.Call) and last_name(node.func) == "vars" and node.args:
         yield ANY, node.args[0], None
-
-
-def _is_conditional(node: ast.AST, scope: Scope) -> bool:
-    """Say whether something decides whether a statement of a tick runs."""
-    outer = getattr(node, "parent", None)
-    while outer is not None and outer is not scope:
-        if isinstance(outer, _BRANCHES):
-            return True
-        outer = getattr(outer, "parent", None)
-    return False
