@@ -30,6 +30,8 @@ from veracity.tracing.flow.task import (
 from veracity.tracing.resolving import NO_OBJECT, Local, Names
 from veracity.tracing.source import Scope
 
+#: Arguments of `output_tensors` that say how a node is exported.
+_EXPORTING = frozenset({"export_with", "backend_params"})
 #: How deep calls are followed.
 MOST_DEPTH = 6
 
@@ -86,6 +88,9 @@ class Calls(Assignments):
             raise Decided(taint, node.lineno, name)
         if name in observers.MARKS_IN:  # what is marked may be anything: it is an input
             taint = self.value(node.args[0]) if node.args else None
+        elif name in observers.MARKS_OUT:  # how it is exported is no value of the node
+            values = [*node.args[1:], *(k.value for k in node.keywords if k.arg not in _EXPORTING)]
+            taint = first([self.value(one) for one in values])
         taint = taint or self.control
         if taint is not None:
             self.decide(taint, node, "" if name in observers.MARKS_OUT else name)
