@@ -203,12 +203,11 @@ def _is_fixed_name(name: str, reader: Reader) -> bool:
 def _is_fixed_outside(name: str, reader: Reader) -> bool:
     """Say whether a variable of a module, or of a function around, is assigned once."""
     if name in parameters_of(reader.scope):
+        if reader.goes_round:  # it is given once, for all ticks
+            return not _is_changed(reader.scope, name)
         if reader.caller is not None and name in reader.arguments:
             return is_fixed(reader.arguments[name], reader.caller)
-        # Of what loops over the ticks, it is the same on all of them. Of an object the attributes
-        # are looked at by name.
-        is_kept = reader.goes_round and not _is_changed(reader.scope, name)
-        return is_kept or name in ("self", "cls")
+        return name in ("self", "cls")  # the object; its attributes are looked at by name
     tree = source.tree_of(source.file_of(reader.scope))
     found = reader.names.resolve(ast.Name(name, ast.Load()))
     if tree is None or found is NO_OBJECT:

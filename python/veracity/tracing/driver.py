@@ -58,9 +58,10 @@ class Driver:
             key: The name, as in `heap.Root`.
             owner: Of an attribute, the class of the object.
         """
-        argument = self.innermost.arguments.get(key[1:]) if key.startswith("=") else None
-        if argument is not None and self.innermost.caller is not None:
-            return self._change_in(argument, self.innermost.caller)
+        inner, caller = self.innermost, self.innermost.caller
+        argument = inner.arguments.get(key[1:]) if key.startswith("=") else None
+        if argument is not None and caller is not None and not inner.goes_round:
+            return self._change_in(argument, caller)
         return self._change(key, owner)
 
     def _change_in(self, node: ast.expr, reader: Reader) -> Store | None:

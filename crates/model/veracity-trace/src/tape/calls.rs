@@ -10,6 +10,10 @@ use crate::ids::{EventId, ExecutionId, NodeId, PortId, SiteId, StorageId, ViewId
 use crate::memory::{Birth, Published};
 use crate::report::Escape;
 
+/// Values that leave on one line of a pass and that no input reaches: a loop of another thread may ask
+/// thousands of times.
+const MOST_PLAIN_ESCAPES: usize = 8;
+
 impl Tape {
     /// Asked before a write: is the content that is about to be lost needed as a constant?
     pub fn must_snapshot(&self, written: ViewId, reads: &[ViewId]) -> bool {
@@ -49,8 +53,14 @@ impl Tape {
         let time = self.tick();
         let read = self.read(escape.view, &watching);
         for execution in &watching {
-            let mark = OutputMark { port: PortId(0), site: escape.site, time, read: read.clone() };
-            self.find_mut(*execution).plain_escapes.push((escape, mark));
+            let kept = &mut self.find_mut(*execution).plain_escapes;
+            let alike = |(known, _): &&(Escape, OutputMark)| {
+                (known.site, known.kind) == (escape.site, escape.kind)
+            };
+            if kept.iter().filter(alike).count() < MOST_PLAIN_ESCAPES {
+                let (port, site, read) = (PortId(0), escape.site, read.clone());
+                kept.push((escape, OutputMark { port, site, time, read }));
+            }
         }
     }
 
