@@ -230,3 +230,99 @@ def test_what_may_change_one_day_is_told(code: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("code", STAYS.values(), ids=STAYS.keys())
 def test_what_stays_the_same_is_proved(code: str, tmp_path: Path) -> None:
     assert _told(code, tmp_path) == ("proved", [])
+
+
+# Whole scripts: what is around a recording, and what only looks as if it were
+
+_HEAD = """
+import tempfile
+import torch, veracity
+from veracity import annotate
+folder = {folder!r}
+"""
+
+AROUND = {
+    "a loop over functions, with a try and a folder of its own": """
+        found = []
+        for name, law in {"clip": lambda x: x.clamp(-1, 1), "soft": torch.tanh}.items():
+            path = tempfile.mkdtemp(dir=folder)
+            try:
+                veracity.start(name, save_path=path)
+                for _ in range(4):
+                    x = annotate.input_tensors("n", {"x": torch.randn(3)})
+                    annotate.output_tensors("n", {"y": law(x)}, export_with="jit")
+                veracity.stop()
+                found.append(veracity.compile_graph(visualize=False, strict=False))
+            except RuntimeError as error:
+                print(error)
+        result = found[-1]
+    """,
+    "a function that records, called for each gain": """
+        def export(gain):
+            with veracity.session(f"g{gain}", save_path=folder):
+                for _ in range(4):
+                    x = annotate.input_tensors("n", {"x": torch.randn(3)})
+                    annotate.output_tensors("n", {"y": x * gain}, export_with="jit")
+            return veracity.compile_graph(visualize=False, strict=False)
+        for gain in (1.5, 2.5):
+            result = export(gain)
+    """,
+    "a session in a loop over gains, and ticks without a loop": """
+        for gain in (1.5, 2.5):
+            with veracity.session("g", save_path=folder):
+                def tick():
+                    x = annotate.input_tensors("n", {"x": torch.randn(3)})
+                    annotate.output_tensors("n", {"y": x * gain}, export_with="jit")
+                tick()
+                tick()
+                tick()
+                tick()
+            result = veracity.compile_graph(visualize=False, strict=False)
+    """,
+}
+
+NOT_AROUND = {
+    "recording that begins at one tick of the loop": """
+        gain = 2.0
+        for number in range(12):
+            if number == 3:
+                veracity.start("g", save_path=folder)
+            x = annotate.input_tensors("n", {"x": torch.randn(3)})
+            y = x * gain
+            annotate.output_tensors("n", {"y": y}, export_with="jit")
+            if number == 8:
+                veracity.stop()
+                result = veracity.compile_graph(visualize=False, strict=False)
+            if y.abs().max() > 1e3:
+                gain = 1.0
+    """,
+    "a try around each tick of a recording": """
+        gain = 2.0
+        with veracity.session("g", save_path=folder):
+            for number in range(5):
+                try:
+                    x = annotate.input_tensors("n", {"x": torch.randn(3)})
+                    if bool((x > 50).any()):
+                        raise ValueError
+                    annotate.output_tensors("n", {"y": x * gain}, export_with="jit")
+                except ValueError:
+                    continue
+        result = veracity.compile_graph(visualize=False, strict=False)
+    """,
+}
+
+
+def verdict_of_script(code: str, folder: Path) -> str:
+    path = folder / "script.py"
+    path.write_text(_HEAD.format(folder=str(folder)) + textwrap.dedent(code))
+    return str(runpy.run_path(str(path))["result"].proof.verdict)
+
+
+@pytest.mark.parametrize("code", AROUND.values(), ids=AROUND.keys())
+def test_what_is_around_a_recording_changes_nothing_of_it(code: str, tmp_path: Path) -> None:
+    assert verdict_of_script(code, tmp_path) == "proved"
+
+
+@pytest.mark.parametrize("code", NOT_AROUND.values(), ids=NOT_AROUND.keys())
+def test_a_loop_that_only_begins_to_record_is_one_over_ticks(code: str, tmp_path: Path) -> None:
+    assert verdict_of_script(code, tmp_path) != "proved"

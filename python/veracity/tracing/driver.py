@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 
 from veracity.tracing import constancy, observers, resolving, source
+from veracity.tracing.begun import begins_session
 from veracity.tracing.constancy import Reader
 from veracity.tracing.flow import LOOPS, has_marks
 from veracity.tracing.flow.task import last_name
@@ -191,7 +192,10 @@ def _region(reader: Reader, place: ast.AST) -> list[ast.AST]:
     loop: ast.AST | None = None
     outer: ast.AST | None = place
     while outer is not None and outer is not reader.scope:
-        loop = outer if isinstance(outer, LOOPS) else loop
+        if isinstance(outer, LOOPS):
+            if begins_session(outer, reader.names):
+                break
+            loop = outer
         outer = getattr(outer, "parent", None)
     if loop is None and isinstance(reader.scope, ast.Module):
         return []  # it runs once

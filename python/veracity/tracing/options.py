@@ -61,6 +61,7 @@ class Options:
             non_traced=frozenset(excluded),
             max_cached_io=max(1, int(max_cached_io)),
             global_patching=global_patching,
-            patching=tuple(patching or ()),
+            # Without the patches of a session those of the user are none, as in LEAPP.
+            patching=tuple(patching or ()) if global_patching else (),
             glue=glue,
         )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from veracity.tracing import observers
+from veracity.tracing.begun import begins_session
 from veracity.tracing.flow.branches import Branches
 from veracity.tracing.flow.task import (
     PYTHON,
@@ -93,7 +94,9 @@ class Exceptions(Branches):
 
     def do_try(self, statement: ast.Try) -> None:
         handlers = [one for one in statement.handlers if _goes_on(one)]
-        if handlers or _swallows(statement.finalbody):
+        catches = bool(handlers) or _swallows(statement.finalbody)
+        # Around all of a recording it catches what ends that.
+        if catches and not begins_session(statement, self.names):
             self.guarded(statement.body, handlers, statement.orelse)
         else:
             self.block(statement.body)
