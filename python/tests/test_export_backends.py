@@ -376,6 +376,27 @@ def test_programs_and_onnx_nodes_carry_the_line_of_the_user(tmp_path: Path) -> N
 # ONNX
 
 
+#: What one exporter or the other has no word for, as it is.
+TAKEN_APART: dict[str, Callable[[Any], Any]] = {
+    "a stable order": lambda x: torch.argsort(x, dim=-1, stable=True),
+    "a stable order from the largest": lambda x: torch.sort(x, dim=0, stable=True, descending=True)[
+        1
+    ],
+    "sorted rows": lambda x: torch.msort(x),
+    "turned through all rows": lambda x: torch.roll(x, 3),
+    "an inverse": lambda x: torch.linalg.inv(x @ x.mT + torch.eye(2)),
+    "running products, written": lambda x: x.clone().mul_(2).cumprod(-1),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN_APART)
+@pytest.mark.parametrize("backend", ["onnx", "onnx-torchscript"])
+def test_both_exporters_know_what_is_taken_apart(backend: str, name: str, tmp_path: Path) -> None:
+    given = torch.tensor([[1.0, -1.0, 1.0, 0.5], [2.0, 1.0, 2.0, 0.5]])
+    made, path = export(backend, tmp_path, TAKEN_APART[name], {"x": given}, ["y"])
+    assert_computes(made, path, TAKEN_APART[name], given)
+
+
 @pytest.mark.parametrize("backend", ["onnx", "onnx-torchscript"])
 def test_a_name_on_both_sides_gets_an_ending(backend: str, tmp_path: Path) -> None:
     inputs = {"h": torch.randn(2, 4), "scale": torch.rand(())}

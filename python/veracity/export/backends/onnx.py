@@ -86,7 +86,13 @@ class TorchScript:
         notes: list[str] = []
         with cpu_by_default(), quiet(notes):
             source = _without_writes(module, ports) if writes(module) else module
-            model = _legacy(source, module, ports, options, notes)
+            try:
+                model = _legacy(source, module, ports, options, notes)
+            except VeracityError:
+                simpler = _taken_apart_module(module, ports)
+                if simpler is None:
+                    raise
+                model = _legacy(simpler, module, ports, options, notes)
             options = {"verify": _has_runtime()} | options
             return _written(model, module, ports, names, options, path, notes)
 
@@ -213,8 +219,23 @@ def _with_pure_writes(
 
 def _without_writes(module: fx.GraphModule, ports: Ports) -> torch.nn.Module:
     """Return the same computation without writes; the older exporter loses those through views."""
-    program = exported_program(module, ports)
-    plain: Any = _with_pure_writes(program, module, ports).module()
+    return _as_module(_with_pure_writes(exported_program(module, ports), module, ports))
+
+
+def _taken_apart_module(module: fx.GraphModule, ports: Ports) -> torch.nn.Module | None:
+    """Return the same computation of operations that both exporters know, if that is another."""
+    try:
+        program = exported_program(module, ports)
+    except VeracityError:  # what is said of the first attempt is about the user's code
+        return None
+    apart = taken_apart(program)
+    if apart is program:
+        return None
+    return _as_module(_with_pure_writes(apart, module, ports) if writes(module) else apart)
+
+
+def _as_module(program: torch.export.ExportedProgram) -> torch.nn.Module:
+    plain: Any = program.module()
     for node in list(plain.graph.nodes):
         if node.op == "call_module":  # checks of the inputs' shapes, which are fixed here
             plain.graph.erase_node(node)

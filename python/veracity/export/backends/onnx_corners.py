@@ -299,6 +299,10 @@ def _is_masked(node: fx.Node) -> bool:
     return isinstance(mask, fx.Node) and _floats(mask)
 
 
+def _through_all(node: fx.Node) -> bool:
+    return len(node.args) < 3 or not node.args[2]
+
+
 def _always(_: fx.Node) -> bool:
     return True
 
@@ -349,6 +353,7 @@ _TABLE: dict[Any, tuple[Callable[[fx.Node], bool], Callable[..., Any]]] = {
     _ATEN.bitwise_right_shift.Tensor_Scalar: (_signed_ints, shift_right),
     _ATEN.fmax.default: (_floats, larger_number),
     _ATEN.fmin.default: (_floats, smaller_number),
+    _ATEN.roll.default: (_through_all, onnx_orders.roll),
     _ATEN.trace.default: (_always, trace),
     _ATEN.add.Tensor: (_bools, either),
 }

@@ -6,7 +6,7 @@ places up to it hold together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
@@ -57,6 +57,32 @@ def _at(values: Tensor, dim: int, position: int, *, keepdim: bool) -> tuple[Tens
     ordered, places = values.sort(dim)
     found = (ordered.narrow(dim, position, 1), places.narrow(dim, position, 1))
     return found if keepdim else (found[0].squeeze(dim), found[1].squeeze(dim))
+
+
+def sort_stable(
+    values: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Do what a stable `torch.sort` does: ONNX keeps equal values in their order anyway."""
+    return torch.sort(values, dim, descending)
+
+
+def argsort_stable(
+    values: Tensor, *, stable: bool, dim: int = -1, descending: bool = False
+) -> Tensor:
+    """Do what a stable `torch.argsort` does."""
+    return sort_stable(values, dim=dim, descending=descending)[1]
+
+
+def sort_rows(values: Tensor) -> Tensor:
+    """Do what `torch.msort` does."""
+    return sort_stable(values, dim=0)[0]
+
+
+def roll(values: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
+    """Do what `torch.roll` does, which without dimensions moves through all values."""
+    if dims:
+        return _AS_IT_IS
+    return values.flatten().roll(shifts[0], 0).reshape(values.shape)
 
 
 def kthvalue(values: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
@@ -167,6 +193,9 @@ TABLE: dict[Any, Callable[..., Any]] = {
     _ATEN.searchsorted.Scalar: searchsorted,
     _ATEN.bucketize.Tensor: bucketize,
     _ATEN.bucketize.Scalar: bucketize,
+    _ATEN.sort.stable: sort_stable,
+    _ATEN.argsort.stable: argsort_stable,
+    _ATEN.msort.default: sort_rows,
     _ATEN.kthvalue.default: kthvalue,
     _ATEN.median.default: median,
     _ATEN.median.dim: median_along,
