@@ -31,6 +31,8 @@ STATEMENTS = [
     "from leapp.utils.tensor_description import TemporalAxis, GraphConfigs",
     "from leapp.utils.enums import InputKindEnum, OutputKindEnum",
     "from leapp.inference_manager import InferenceManager",
+    "from leapp.export_manager import ExportManager",
+    "from leapp import ExportManager; assert ExportManager() is ExportManager()",
     "from leapp.leapp_graph.datatypes.patching import FunctionPatch",
     "import leapp.utils.tensor_description as t; t.TensorSemantics",
     "import leapp; assert (leapp.__version__, leapp.__config_version__) == ('0.7.2', '1.3')",
@@ -38,9 +40,12 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.parametrize(
+INSTALLED = pytest.mark.parametrize(
     "install", ["", "import veracity.leapp; veracity.leapp.install_as_leapp()"]
 )
+
+
+@INSTALLED
 def test_leapp_and_veracity_in_its_place_offer_the_same_names(install: str) -> None:
     assert output("\n".join([install, *STATEMENTS, "print(type(leapp).__module__)"])) == (
         "veracity.leapp" if install else "builtins"
@@ -63,8 +68,10 @@ def test_what_leapp_has_only_inside_is_refused_by_name() -> None:
     start = "import veracity.leapp; veracity.leapp.install_as_leapp()\n"
     done = run(start + "from leapp.backends.export_backend import ExportBackend")
     assert "No module named 'leapp.backends'" in done.stderr
-    done = run(start + "import leapp; leapp.ExportManager")
-    assert "`leapp` is Veracity here, which has no `ExportManager`" in done.stderr
+    done = run(start + "import leapp; leapp.AnnotateAPI")
+    assert "`leapp` is Veracity here, which has no `AnnotateAPI`" in done.stderr
+    done = run(start + "import leapp; leapp.ExportManager().compile_models")
+    assert "`ExportManager` is Veracity's here, which has no `compile_models`" in done.stderr
 
 
 def test_leapp_is_itself_when_nothing_was_installed() -> None:
@@ -104,6 +111,63 @@ def test_a_wrong_command_line_says_how_it_is_used(arguments: list[str], code: in
     done = run("", "-m", "veracity.leapp", *arguments)
     assert done.returncode == code
     assert "usage: python -m veracity.leapp SCRIPT" in done.stderr
+
+
+@INSTALLED
+def test_the_export_manager_speaks_of_the_session(install: str, tmp_path: Path) -> None:
+    code = f"""
+        import torch
+        import leapp
+        manager = leapp.ExportManager()
+        assert not manager.is_interpret_graph_enabled()
+        leapp.start("graph", save_path={str(tmp_path)!r}, non_traced=["other"])
+        assert leapp.ExportManager.is_interpret_graph_enabled()
+        x = manager.input_tensors("n", {{"x": torch.ones(3)}})
+        manager.output_tensors("n", {{"y": x * 2}}, export_with="jit")
+        leapp.stop()
+        leapp.compile_graph(visualize=False)
+        assert not manager.is_dry_run() and not manager.is_dry_run("n")
+        assert manager.is_dry_run("other")
+        print(manager.get_graph_name(), list(manager.get_nodes()), manager.config_path)
+    """
+    path = tmp_path / "graph/graph.yaml"
+    assert output(f"{install}\n{textwrap.dedent(code)}").endswith(f"graph ['n'] {path}")
+
+
+@INSTALLED
+@pytest.mark.parametrize(("level", "told"), [("DEBUG", True), ("ERROR", False)])
+def test_the_log_is_heard_and_silenced_by_the_name_of_leapp(
+    install: str, level: str, told: bool, tmp_path: Path
+) -> None:
+    """Two starts are a warning in both."""
+    code = f"""
+        import logging
+        import leapp
+        logging.getLogger("leapp").setLevel(logging.{level})
+        logging.getLogger("leapp").addFilter(lambda record: True)
+        leapp.start("graph", save_path={str(tmp_path)!r})
+        logging.getLogger("leapp").setLevel(logging.{level})
+        leapp.start("graph", save_path={str(tmp_path)!r})
+        leapp.stop()
+    """
+    done = run(f"{install}\n{textwrap.dedent(code)}")
+    assert done.returncode == 0
+    assert ("WARNING" in done.stderr) == told
+
+
+@INSTALLED
+def test_handlers_of_the_logger_of_leapp_hear_us(install: str, tmp_path: Path) -> None:
+    code = f"""
+        import logging
+        import leapp
+        leapp.start("graph", save_path={str(tmp_path)!r})
+        heard = logging.Handler()
+        heard.emit = lambda record: print("heard")
+        logging.getLogger("leapp").addHandler(heard)
+        leapp.stop()
+        leapp.compile_graph(visualize=False)
+    """
+    assert "heard" in output(f"{install}\n{textwrap.dedent(code)}")
 
 
 def test_an_unchanged_script_exports_with_veracity(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ __version__: str
 
 class Pipeline:
     spec_json: str
+    sessions_json: str
     input_keys: list[str]
     output_keys: list[str]
     feedback_keys: list[str]

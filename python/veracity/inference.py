@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from veracity._native import Pipeline
 from veracity.errors import Diagnostic
-from veracity.ports import InferencePort, port_from_json
+from veracity.ports import InferenceNode, InferencePort, port_from_json
 from veracity.proof import tolerance_pair
 
 #: Where LEAPP's `value_dict` keeps the pipeline's outputs.
@@ -33,6 +34,7 @@ class InferenceManager:
         feedback_ports: The inputs that the step before feeds, by key.
         frequency: Steps per second that the pipeline was made for, if the bundle says so.
         configs: Everything the bundle says about the pipeline as a whole.
+        nodes: The nodes by name, in the order in which they run.
         warnings: What was noticed while loading and did not stop it.
     """
 
@@ -102,6 +104,14 @@ class InferenceManager:
         self.output_ports = _select(declared["outputs"], self._pipeline.output_keys)
         self.feedback_ports = _select(declared["inputs"], self._pipeline.feedback_keys)
         self._declared = declared
+        names = {node["name"] for node in spec["nodes"]}
+        self.nodes: Mapping[str, InferenceNode] = MappingProxyType(
+            {
+                name: _node(name, session, declared)
+                for session in json.loads(self._pipeline.sessions_json)
+                for name in _names_in(session["nodes"], names)
+            }
+        )
 
     def run_policy(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Run one step.
@@ -219,6 +229,30 @@ class _NodeValues(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._readers)
+
+
+def _names_in(joined: str, known: set[str]) -> list[str]:
+    """Return the nodes of a session: one, or those that were merged into it."""
+    return [joined] if joined in known else joined.split("+")
+
+
+def _node(
+    name: str, session: Mapping[str, str], declared: Mapping[str, Mapping[str, InferencePort]]
+) -> InferenceNode:
+    """Return a node; several that were merged share one session."""
+    torch = sys.modules.get("torch")
+    device: Any = session["device"]
+    inputs, outputs = (
+        {port.name: port for port in declared[direction].values() if port.node == name}
+        for direction in ("inputs", "outputs")
+    )
+    return InferenceNode(
+        name=name,
+        engine=session["engine"],
+        device=device if torch is None else torch.device(device),
+        input_ports=MappingProxyType(inputs),
+        output_ports=MappingProxyType(outputs),
+    )
 
 
 def _select(ports: Mapping[str, InferencePort], keys: list[str]) -> Mapping[str, InferencePort]:

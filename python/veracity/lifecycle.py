@@ -38,7 +38,7 @@ def start(
         non_traced: Nodes that are wired but not exported.
         max_cached_io: How many passes are kept as samples for validation; at least one is.
         global_patching: Record NumPy, and conversions between NumPy and torch, as well.
-        patching: `FunctionPatch` objects that hold during the session.
+        patching: `FunctionPatch` objects that hold during the session, if `global_patching` is on.
         glue: What to do about values computed between nodes: `"warn"` or `"error"`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What a pipeline takes and gives, so that no host has to read YAML."""
+"""What a pipeline takes and gives, and its nodes, so that no host has to read YAML."""
 
 from __future__ import annotations
 
@@ -32,6 +32,55 @@ class InferencePort:
     element_names: tuple[str, ...] = ()
     temporal_period_ms: float | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class InferenceNode:
+    """One node of a loaded pipeline.
+
+    Attributes:
+        name: Its name.
+        engine: What runs it.
+        device: What it runs on, such as `"cpu"`; a `torch.device` where torch is imported.
+        input_ports: Its inputs by name, also those that other nodes feed.
+        output_ports: Its outputs by name.
+    """
+
+    name: str
+    engine: str
+    device: Any
+    input_ports: Mapping[str, InferencePort]
+    output_ports: Mapping[str, InferencePort]
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of the inputs."""
+        return list(self.input_ports)
+
+    @property
+    def input_shapes(self) -> list[tuple[int, ...]]:
+        """Shapes of the inputs, in the order of `input_names`."""
+        return [port.shape for port in self.input_ports.values()]
+
+    @property
+    def input_dtypes(self) -> list[str]:
+        """Element types of the inputs, in the order of `input_names`."""
+        return [port.dtype for port in self.input_ports.values()]
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs."""
+        return list(self.output_ports)
+
+    @property
+    def output_shapes(self) -> list[tuple[int, ...]]:
+        """Shapes of the outputs, in the order of `output_names`."""
+        return [port.shape for port in self.output_ports.values()]
+
+    @property
+    def output_dtypes(self) -> list[str]:
+        """Element types of the outputs, in the order of `output_names`."""
+        return [port.dtype for port in self.output_ports.values()]
 
 
 def port_from_json(node: str, port: Mapping[str, Any]) -> InferencePort:

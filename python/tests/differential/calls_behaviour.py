@@ -235,6 +235,41 @@ def a_patch_acts_on_traced_values_only_and_ends_with_the_session(api: Any, folde
     assert library.shift is original
 
 
+@behaviour("patches")
+def without_global_patches_those_of_the_user_are_none(api: Any, folder: Path) -> None:
+    import types
+
+    library = types.ModuleType("library")
+    vars(library)["shift"] = lambda x: x + 1
+    patch = api.FunctionPatch(library, "shift", lambda x: x + 100)
+    api.start("unpatched", save_path=str(folder), patching=[patch], global_patching=False)
+    x = api.annotate.input_tensors("n", {"x": torch.zeros(1)})
+    shifted = library.shift(x)
+    api.annotate.output_tensors("n", {"y": shifted}, export_with="jit")
+    api.stop()
+    assert shifted.item() == 1
+
+
+@behaviour("running")
+def nodes_of_a_loaded_bundle_are_described(api: Any, folder: Path) -> None:
+    api.start("pair", save_path=str(folder))
+    x = api.annotate.input_tensors("first", {"x": torch.ones(1, 3)})
+    y = x * 2
+    api.annotate.output_tensors("first", {"y": y}, export_with="jit")
+    y = api.annotate.input_tensors("second", {"y": y})
+    api.annotate.output_tensors("second", {"z": y.sum(), "w": y + 1}, export_with="onnx")
+    api.stop()
+    api.compile_graph(visualize=False)
+    manager = api.InferenceManager(str(folder / "pair" / "pair.yaml"))
+    assert list(manager.nodes) == ["first", "second"]
+    first, second = manager.nodes["first"], manager.nodes["second"]
+    assert torch.zeros(1, device=first.device).device.type == "cpu"
+    assert (first.name, first.input_names, first.output_names) == ("first", ["x"], ["y"])
+    assert second.output_names == ["z", "w"]
+    assert [list(shape) for shape in second.output_shapes] == [[], [1, 3]]
+    assert second.input_dtypes == ["float32"]
+
+
 class _TooShort(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x[:1] * 2

@@ -152,9 +152,20 @@ class _ConsoleHandler(logging.StreamHandler):  # type: ignore[type-arg]  # no ge
 
 def _console_handler(verbose: bool) -> _ConsoleHandler | None:
     # An application with handlers gets the records through them, once.
-    if logging.getLogger().handlers or logging.getLogger("veracity").handlers:
+    if _LOGGER.parent is not None and _LOGGER.parent.hasHandlers():
         return None
     handler = _ConsoleHandler(sys.stderr)
+    handler.setLevel(_wanted_level())
     handler.setFormatter(logging.Formatter("veracity: %(levelname)s: %(message)s"))
     handler.verbose = verbose
     return handler
+
+
+def _wanted_level() -> int:
+    """Return the level that the application chose for our logger, or for LEAPP's if it is above."""
+    logger = _LOGGER.parent
+    while logger is not None and logger.parent is not None:
+        if logger.level != logging.NOTSET:
+            return logger.level
+        logger = logger.parent
+    return logging.NOTSET

@@ -11,6 +11,7 @@ an `AttributeError` or `ImportError` that says so.
 from __future__ import annotations
 
 import importlib
+import logging
 import runpy
 import sys
 from importlib.machinery import ModuleSpec
@@ -34,13 +35,16 @@ _HOMES = {
     **dict.fromkeys(_KINDS, "veracity.kinds"),
     **dict.fromkeys(_SEMANTICS, "veracity.semantics"),
     "FunctionPatch": "veracity.tracing.patches",
+    "ExportManager": "veracity.leapp.export_manager",
     "InferenceManager": "veracity.inference",
 }
+_MANAGERS = ("ExportManager", "InferenceManager")
 
 #: For each module the names that it offers.
 _MODULES: dict[str, tuple[str, ...]] = {
-    "leapp": (*_ANNOTATING, *_KINDS, *_SEMANTICS, "FunctionPatch", "InferenceManager"),
+    "leapp": (*_ANNOTATING, *_KINDS, *_SEMANTICS, "FunctionPatch", *_MANAGERS),
     "leapp.leapp": _ANNOTATING,
+    "leapp.export_manager": ("ExportManager",),
     "leapp.inference_manager": ("InferenceManager",),
     "leapp.utils": (),
     "leapp.utils.enums": _KINDS,
@@ -98,6 +102,8 @@ def install_as_leapp() -> None:
         if parent:
             setattr(made[parent], child, module)
     sys.modules.update(made)
+    # Who silences, levels or collects the log of LEAPP does so with ours.
+    logging.getLogger("veracity").parent = logging.getLogger("leapp")
 
 
 def _module(name: str) -> _LeappModule:

@@ -36,6 +36,8 @@ pub(crate) struct Pipeline {
     feedback_keys: Vec<String>,
     #[pyo3(get)]
     spec_json: String,
+    #[pyo3(get)]
+    sessions_json: String,
     warnings: Vec<Diagnostic>,
 }
 
@@ -96,9 +98,9 @@ impl Pipeline {
             Ok((bundle, runner))
         };
         let (bundle, runner) = py.detach(load).or_raise(py)?;
-        let spec_json = serde_json::to_string(&options.reorder.seen_by_caller(bundle.spec()))
-            .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
-        Ok(Self::from_runner(py, runner, spec_json))
+        let spec_json = json_of(&options.reorder.seen_by_caller(bundle.spec()))?;
+        let sessions_json = json_of(&runner.sessions().collect::<Vec<_>>())?;
+        Ok(Self::from_runner(py, runner, spec_json, sessions_json))
     }
 
     /// One step.
@@ -185,7 +187,7 @@ impl Pipeline {
 }
 
 impl Pipeline {
-    fn from_runner(py: Python<'_>, runner: Runner, spec_json: String) -> Self {
+    fn from_runner(py: Python<'_>, runner: Runner, spec_json: String, sessions_json: String) -> Self {
         let key = |port: &PlannedPort| port.key.to_string();
         let input_keys: Vec<String> = runner.inputs().iter().map(key).collect();
         let feedback_keys: Vec<String> = runner.states().map(key).collect();
@@ -209,6 +211,7 @@ impl Pipeline {
             input_keys,
             feedback_keys,
             spec_json,
+            sessions_json,
             warnings: runner.warnings().to_vec(),
             runner: Mutex::new(runner),
         }
@@ -305,6 +308,11 @@ impl<'py> Given<'py> {
         self.inputs.push((key, input));
         Ok(())
     }
+}
+
+fn json_of(value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value)
+        .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
 }
 
 fn options_from_names(device: &str, threads: usize, fuse: bool) -> veracity::Result<RunOptions> {
