@@ -9,13 +9,9 @@ import io
 import json
 import logging
 import os
-import queue
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 import warnings
 from collections import Counter
@@ -28,7 +24,7 @@ import torch
 import veracity
 from veracity import _current
 
-from attacks import episodes, scripts
+from attacks import episodes, parts, scripts
 from attacks.judge import (
     BROKEN,
     FALSE_ALARM,
@@ -40,6 +36,7 @@ from attacks.judge import (
     Outcome,
     first_difference,
 )
+from attacks.parts import Case
 from attacks.programs import load
 from attacks.registry import PROGRAMS, THEMES, Program
 
@@ -54,21 +51,38 @@ class _TooLong(BaseException):
     """Not an `Exception`: programs catch those."""
 
 
-def attack(program: Program, backend: str, *, as_script: bool = False) -> Outcome:
-    """Run one case."""
+def attack(
+    program: Program,
+    backend: str,
+    *,
+    as_script: bool = False,
+    also: Callable[[Path, Outcome], None] | None = None,
+    limit_secs: int = LIMIT_SECS,
+) -> Outcome:
+    """Run one case.
+
+    Args:
+        program: The program.
+        backend: The backend of its nodes.
+        as_script: Whether it is recorded at the top of a file.
+        also: What is done with the bundle in addition, and what comes of it noted.
+        limit_secs: Seconds after which it counts as hanging.
+    """
     outcome = Outcome(program.name, backend, program.theme, program.clean)
     folder = Path(tempfile.mkdtemp(prefix="attack-"))
     if backend == "pt2":
         _build_runner()
     began = time.monotonic()
     try:
-        with _tidy_logging(), _quiet(), _bounded(LIMIT_SECS):
+        with _tidy_logging(), _quiet(), _bounded(limit_secs):
             expected = episodes.in_python(program, backend)
             record = scripts.record if as_script else episodes.record
             _compile(lambda: record(program, backend, folder), outcome)
             outcome.wrong = _compare(program, backend, folder, expected)
+            if also is not None:
+                also(folder / program.name, outcome)
     except _TooLong:
-        outcome.verdict, outcome.wrong = "hang", f"not done after {LIMIT_SECS} s"
+        outcome.verdict, outcome.wrong = "hang", f"not done after {limit_secs} s"
     except Exception as error:
         outcome.verdict, outcome.detail = BROKEN, f"{type(error).__name__}: {error}"
     finally:
@@ -180,28 +194,10 @@ def _leave_session() -> None:
 
 
 def _isolated(program: Program, backend: str, *, as_script: bool = False) -> Outcome:
-    """Run one case in a process of its own, which may crash."""
-    command = [sys.executable, "-m", "attacks", program.name, "--backend", backend, "--json"]
-    command += ["--script"] if as_script else []
-    lost = Outcome(program.name, backend, program.theme, program.clean, "refused")
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=LIMIT_SECS + 30, check=False
-        )
-    except subprocess.TimeoutExpired:
-        lost.verdict, lost.wrong = "hang", "the process does not end"
-        return lost
-    for line in done.stdout.splitlines():
-        if line.startswith("{"):
-            return Outcome(**json.loads(line))
-    lost.wrong = f"the process ended with {done.returncode}"
-    lost.detail = done.stderr[-300:]
-    return lost
+    return parts.alone("attacks", (program, backend), ["--script"] if as_script else [], LIMIT_SECS)
 
 
-def cases(
-    names: Iterable[str] | None = None, backend: str | None = None
-) -> list[tuple[Program, str]]:
+def cases(names: Iterable[str] | None = None, backend: str | None = None) -> list[Case]:
     """Return the cases of some programs, or of all; those in modes of their own come last.
 
     They are the ones that can leave a process broken, and then the rest needs processes of its own.
@@ -304,46 +300,14 @@ def _in_order(asked: argparse.Namespace) -> Iterator[Outcome]:
 
 
 def _in_parts(asked: argparse.Namespace) -> Iterator[Outcome]:
-    """Share the cases among processes; a part whose process dies goes on behind what killed it."""
-    waiting = [iter(_part(asked, number)) for number in range(asked.jobs)]
-    found: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
+    arguments = [*asked.programs]
+    arguments += ["--backend", asked.backend] if asked.backend else []
+    arguments += [f"--{name}" for name in ("isolated", "tests", "script") if getattr(asked, name)]
 
-    def pass_on(outcomes: Iterator[Outcome]) -> None:
-        for outcome in outcomes:
-            found.put(outcome)
-        found.put(None)
+    def alone(case: Case) -> Outcome:
+        return _isolated(*case, as_script=asked.script)
 
-    for one in waiting:
-        threading.Thread(target=pass_on, args=(one,), daemon=True).start()
-    running = len(waiting)
-    while running:
-        outcome = found.get()
-        if outcome is None:
-            running -= 1
-        else:
-            yield outcome
-
-
-def _part(asked: argparse.Namespace, number: int) -> Iterator[Outcome]:
-    cases_ = _chosen(asked)[number :: asked.jobs]
-    done = 0
-    while done < len(cases_):
-        command = [sys.executable, "-m", "attacks", *asked.programs, "--json"]
-        command += ["--part", f"{number + 1}/{asked.jobs}", "--skip", str(done)]
-        command += ["--backend", asked.backend] if asked.backend else []
-        command += [f"--{name}" for name in ("isolated", "tests", "script") if getattr(asked, name)]
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith("{"):
-                done += 1
-                yield Outcome(**json.loads(line))
-        if done < len(cases_):
-            program, backend = cases_[done]
-            done += 1
-            yield _isolated(program, backend, as_script=asked.script)
+    return parts.shared("attacks", arguments, _chosen(asked), asked.jobs, alone)
 
 
 def _fair(asked: argparse.Namespace) -> int:
@@ -353,7 +317,7 @@ def _fair(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(asked: argparse.Namespace) -> list[tuple[Program, str]]:
+def _chosen(asked: argparse.Namespace) -> list[Case]:
     load()
     names = [
         name
@@ -362,5 +326,4 @@ def _chosen(asked: argparse.Namespace) -> list[tuple[Program, str]]:
         and (program.in_tests or not asked.tests)
     ]
     chosen = cases(names, asked.backend) if names else []
-    number, parts = (int(one) for one in asked.part.split("/"))
-    return chosen[number - 1 :: parts][asked.skip :]
+    return parts.of(chosen, asked.part)[asked.skip :]

@@ -32,6 +32,7 @@ class Outcome:
         codes: Codes of the warnings and errors that were told.
         wrong: Where the bundle first was wrong, or why it cannot be run; nothing when it is right.
         detail: What was raised, or the first thing told.
+        checked: What `veracity check` said of the bundle, where that was asked.
         seconds: How long it took.
     """
 
@@ -43,6 +44,7 @@ class Outcome:
     codes: list[str] = field(default_factory=list)
     wrong: str = ""
     detail: str = ""
+    checked: str = ""
     seconds: float = 0.0
 
     @property

@@ -81,7 +81,22 @@ def hostile(theme: str, **options: Any) -> Callable[[Any], Any]:
     return _register(theme, clean=False, **options)
 
 
-def _register(
+def _register(theme: str, **options: Any) -> Callable[[Any], Any]:
+    if theme not in THEMES:
+        raise ValueError(f"no theme {theme!r}")
+
+    def register(code: Any) -> Any:
+        made = program(code, theme, **options)
+        if made.name in PROGRAMS:
+            raise ValueError(f"two programs are called {made.name}")
+        PROGRAMS[made.name] = made
+        return code
+
+    return register
+
+
+def program(
+    code: Any,
     theme: str,
     *,
     clean: bool,
@@ -92,27 +107,30 @@ def _register(
     rec: Mapping[str, Draw] | None = None,
     fresh: Mapping[str, Draw] | None = None,
     **options: Any,
-) -> Callable[[Any], Any]:
-    if theme not in THEMES:
-        raise ValueError(f"no theme {theme!r}")
+) -> Program:
+    """Make a program of a class, a function that makes a step, or a step.
+
+    Args:
+        code: That code.
+        theme: What it belongs to.
+        clean: Whether it has to be proved.
+        name: Its name, if that is not the code's.
+        passes: Ticks that are recorded.
+        style: How it is annotated, as in `Program`.
+        backends: One backend or more; without them one that the name decides.
+        rec: What arrives while it is recorded; a row of four normal numbers unless told.
+        fresh: What arrives in the fresh episode; the same, wider, unless told.
+        options: More attributes of `Program`.
+    """
     if clean and passes < 3:
         raise ValueError("a clean program is recorded with three or more passes")
     drawn = dict(rec) if rec is not None else {"x": normal(1, 4)}
     later = {key: wider(draw) for key, draw in drawn.items()} | dict(fresh or {})
-
-    def register(code: Any) -> Any:
-        key = name or code.__name__
-        if key in PROGRAMS:
-            raise ValueError(f"two programs are called {key}")
-        chosen = (backends,) if isinstance(backends, str) else backends or rotated(key)
-        made = _maker(code, style)
-        options["module"] = code.__module__
-        PROGRAMS[key] = Program(
-            key, theme, clean, made, style, passes, tuple(chosen), drawn, later, **options
-        )
-        return code
-
-    return register
+    key = name or code.__name__
+    chosen = (backends,) if isinstance(backends, str) else backends or rotated(key)
+    made = _maker(code, style)
+    options["module"] = code.__module__
+    return Program(key, theme, clean, made, style, passes, tuple(chosen), drawn, later, **options)
 
 
 def rotated(name: str) -> tuple[str, ...]:
