@@ -14,7 +14,7 @@ unexport CONDA_PREFIX
 export VIRTUAL_ENV := $(abspath $(VENV))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test attack check docs bench parity-sweep screenshots format fuzz deny
+.PHONY: help setup build demo test attack zoo check docs bench parity-sweep screenshots format fuzz deny
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -42,6 +42,18 @@ test: build ## Run every test: Rust, Python, interop, documentation
 
 attack: build ## Run every attack program; fails at one false proof, or alarms on clean code
 	PYTHONPATH=python/tests $(BIN)/python -m attacks --jobs $(JOBS)
+
+# The public libraries that policies come from, in an environment of their own that stands on .venv.
+ZOO := .venv-zoo
+$(ZOO)/.ready: requirements-zoo.lock $(VENV)/.ready
+	$(PYTHON) -m venv $(ZOO)
+	echo "import site; site.addsitedir('$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')')" \
+		> "$$($(ZOO)/bin/python -c 'import site; print(site.getsitepackages()[0])')/base.pth"
+	$(ZOO)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-zoo.lock
+	touch $@
+
+zoo: build $(ZOO)/.ready ## Export, prove and run every policy of the zoo with every backend
+	PYTHONPATH=python/tests $(ZOO)/bin/python -m zoo --jobs $(JOBS)
 
 check: setup ## Format, lints, floors, types: what CI runs before the tests
 	cargo fmt --check

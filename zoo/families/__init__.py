@@ -1,0 +1,1 @@
+"""The policies, a file for each family."""
