@@ -31,8 +31,8 @@ _POSITIVE = ("proved", "conditional")
 #: The environment that torch is in: that of the zoo stands on it.
 _PREFIX = str(Path(torch.__file__).parents[4])
 _COMMAND = Path(__file__).parents[1] / "target/debug/veracity"
-#: How a refusal begins that is meant for a person.
-_TOLD = ("VeracityError", "ValueError", "TypeError")
+#: What a refusal holds that is meant for a person: its code.
+_CODE = "error[VER"
 
 
 def tried(policy: Policy, backend: str) -> Outcome:
@@ -74,7 +74,7 @@ def kind_of(outcome: Outcome) -> str:
 
 def _is_crash(outcome: Outcome) -> bool:
     lost = outcome.wrong.startswith("the process")
-    return lost or (outcome.verdict == "refused" and not outcome.detail.startswith(_TOLD))
+    return lost or (outcome.verdict == "refused" and _CODE not in outcome.detail)
 
 
 def table(outcomes: Sequence[Outcome]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections import deque
 
 import torch
-from attacks.draws import integers, normal, row, uniform
+from attacks.draws import normal, row, uniform
 from torch import Tensor, nn
 
 from zoo.register import policy
@@ -21,15 +21,19 @@ COMMANDED = {
 KP, KD = torch.tensor([40.0, 60.0, 20.0]), torch.tensor([1.0, 2.0, 0.5])
 
 
-def net(*sizes: int, act: type[nn.Module] = nn.Softsign, gain: float = 1.8) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
-        layers += [nn.Linear(fan_in, fan_out), act()]
-    made = nn.Sequential(*layers[:-1])
+def livened(made: nn.Module, gain: float = 1.8) -> nn.Module:
+    """Make weights as large as training does, so that torques move."""
     with torch.no_grad():
         for weight in made.parameters():
-            weight.mul_(gain if weight.dim() > 1 else 1.0)
+            weight.mul_(gain if weight.dim() > 1 else 0.5)
     return made.eval()
+
+
+def net(*sizes: int, act: type[nn.Module] = nn.Softsign) -> nn.Module:
+    layers: list[nn.Module] = []
+    for fan_in, fan_out in itertools.pairwise(sizes):
+        layers += [nn.Linear(fan_in, fan_out), act()]
+    return livened(nn.Sequential(*layers[:-1]))
 
 
 class IdealPD:
@@ -138,7 +142,7 @@ class ActuatorNetLSTM:
     """ANYdrive's network: every joint is a row of a scripted LSTM, whose states are written."""
 
     def __init__(self) -> None:
-        self.network = torch.jit.script(Lstm().eval())
+        self.network = torch.jit.script(livened(Lstm(), 2.5))
         layers, rows = 2, ROBOTS * JOINTS
         self.sea_input = torch.zeros(rows, 1, 2)
         self.sea_hidden_state = torch.zeros(layers, rows, 8)
@@ -195,7 +199,7 @@ class ActuatorNetMLP:
     name="actuators_delayed_pd",
 )
 class DelayedPD:
-    """Targets three ticks late, and a PD loop that runs four times in each tick on its own model."""
+    """Targets three ticks late, and a PD loop that runs four times in a tick on its own model."""
 
     def __init__(self, delay: int = 3, decimation: int = 4) -> None:
         self.dt, self.decimation = 0.02 / decimation, decimation
@@ -324,9 +328,8 @@ class SoftStart:
         target = torch.where(mode == 2, self.STAND + 0.25 * action, standing)
         self.gains += 0.1 * (self.GAINS[mode].squeeze(0) - self.gains)
         kp, kd = self.gains
-        torque = kp * (target - joint_pos) - kd * joint_vel
-        temperature = 12.0 * torch.tanh(torque / 12.0)
-        return {"torque": temperature, "target": target, "kp": kp, "ticks": self.ticks}
+        torque = 12.0 * torch.tanh((kp * (target - joint_pos) - kd * joint_vel) / 12.0)
+        return {"torque": torque, "target": target, "kp": kp, "ticks": self.ticks}
 
 
 @policy("actuators", inputs=COMMANDED, passes=6, name="actuators_friction")
@@ -351,9 +354,7 @@ class Friction:
         rate = velocity - bend * velocity.abs() / level * self.bristles
         return bend * self.bristles + 0.5 * rate + 0.1 * velocity
 
-    def __call__(
-        self, target: Tensor, joint_pos: Tensor, joint_vel: Tensor
-    ) -> dict[str, Tensor]:
+    def __call__(self, target: Tensor, joint_pos: Tensor, joint_vel: Tensor) -> dict[str, Tensor]:
         effort = self.actuator.compute(target, joint_pos, joint_vel)
         friction = self.friction(joint_vel)
         self.gap = torch.minimum(torch.maximum(self.gap, joint_pos - 0.05), joint_pos + 0.05)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import torch
-from attacks.draws import normal, uniform
+from attacks.draws import flags, normal, uniform
 from torch import Tensor, nn
 from veracity import annotate
 
@@ -69,7 +69,9 @@ def rotation_log(matrix: Tensor) -> Tensor:
     angle = torch.acos(((trace - 1) / 2).clamp(-1 + 1e-6, 1 - 1e-6))
     scale = angle / (2 * torch.sin(angle))
     turn = matrix - matrix.mT
-    return scale.unsqueeze(-1) * torch.stack([turn[..., 2, 1], turn[..., 0, 2], turn[..., 1, 0]], -1)
+    return scale.unsqueeze(-1) * torch.stack(
+        [turn[..., 2, 1], turn[..., 0, 2], turn[..., 1, 0]], -1
+    )
 
 
 def exp_coefficients(theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -146,7 +148,7 @@ def kinematics_jacobian(joint_pos: Tensor, joint_vel: Tensor) -> tuple[Tensor, T
     name="kinematics_damped_least_squares",
 )
 class DampedLeastSquares:
-    """A relative pose as an action: three steps of damped least squares, and a posture beside it."""
+    """A relative pose as an action, by three steps of damped least squares, and a posture."""
 
     def __init__(self) -> None:
         self.q = HOME.repeat(1, 1)
@@ -216,7 +218,7 @@ def rotated(quat: Tensor, v: Tensor) -> Tensor:
 
 @policy(
     "kinematics",
-    inputs={"gyro": normal(1, 3), "accel": normal(1, 3), "contact": uniform(0.0, 1.0, 1, 1)},
+    inputs={"gyro": normal(1, 3), "accel": normal(1, 3), "contact": flags(0.3, 1, 1)},
     passes=6,
     name="kinematics_quaternion_integration",
 )
@@ -238,7 +240,7 @@ class QuaternionIntegration:
         world = rotated(self.quat, accel + upright) + self.gravity
         self.pos += self.vel * self.dt + 0.5 * world * self.dt**2
         self.vel += world * self.dt
-        self.vel *= torch.where(contact > 0.8, 0.5, 1.0)
+        self.vel *= torch.where(contact, 0.5, 1.0)
         heading = 2 * torch.atan2(self.quat[:, 2], self.quat[:, 3])
         return {"quat": self.quat, "vel": self.vel, "pos": self.pos, "heading": heading}
 
@@ -345,12 +347,8 @@ class PlanarArm:
         normals = torch.stack([-torch.sin(angles), torch.cos(angles)])
         lower = torch.tril(torch.ones(3, 3))
         reach = lower - 0.5 * torch.eye(3)
-        ahead = torch.stack([reach * lower[:, j : j + 1].T for j in range(3)], dim=-1)
-        moved = lower.T[:, None] * lower.T[None, :]
-        weights = reach.unsqueeze(-1) * moved.new_ones(3, 3, 3) * lower.unsqueeze(0)
-        centres = torch.einsum("xk,ikj,k->ixj", normals, weights, self.LENGTHS)
-        hand = torch.einsum("xk,kj,k->xj", normals, lower, self.LENGTHS)
-        del ahead
+        centres = torch.einsum("ik,k,xk,kj->ixj", reach, self.LENGTHS, normals, lower)
+        hand = torch.einsum("k,xk,kj->xj", self.LENGTHS, normals, lower)
         return centres, hand
 
     def mass(self, q: Tensor) -> Tensor:
@@ -481,7 +479,7 @@ class Tree:
         q = self.net(torch.cat([torso, hands.reshape(1, -1)], dim=-1)).squeeze(0)
         poses = self.poses(q, se3_exp(torso)[0])
         ends = poses[[2, 4], :3, 3]
-        pairs = list(itertools.combinations(range(5), 2))
+        pairs = [(a, b) for a, b in itertools.combinations(range(5), 2) if self.PARENTS[b] != a]
         first, second = (torch.tensor(index) for index in zip(*pairs, strict=True))
         gaps = (poses[first, :3, 3] - poses[second, :3, 3]).norm(dim=-1)
         local = torch.linalg.inv(poses[0]) @ torch.cat([ends + hands, torch.ones(2, 1)], -1).T

@@ -21,7 +21,7 @@ import torch
 from torch import fx
 
 from veracity.errors import Diagnostic
-from veracity.export import draws, graph
+from veracity.export import draws, foreign, graph
 from veracity.export.batched import Many
 from veracity.export.bounds import Bound, differs
 from veracity.export.describe import short_place
@@ -262,7 +262,7 @@ class _Planting:
         self._end = time.thread_time() + SECONDS
 
     def run(self) -> Faults | None:
-        with torch.no_grad():
+        with torch.no_grad(), foreign.guarded(self._node):
             samples = [*self._node.samples[:MOST_SAMPLES], *self._fresh.samples]
             if not samples or not self._begin(samples[0]):
                 return None

@@ -28,7 +28,7 @@ from torch import fx
 
 from veracity._generators import generators_kept
 from veracity.errors import Diagnostic, VeracityError
-from veracity.export import draws, graph
+from veracity.export import draws, foreign, graph
 from veracity.export.batched import Many, run_at_once, run_each
 from veracity.export.bounds import Bound, differs, is_near, near_rows
 from veracity.export.double import run_in_double
@@ -201,7 +201,7 @@ def runner_of(node: Node, module: fx.GraphModule) -> Run:
     call = module.forward  # without the checks for hooks, of which there are none
 
     def run(inputs: Tensors) -> Tensors:
-        with torch.no_grad():
+        with torch.no_grad(), foreign.guarded(node):
             found = call(*(inputs[name] for name in ports))
         found = (found,) if isinstance(found, torch.Tensor) else found
         return dict(zip(names, found, strict=True))
@@ -241,6 +241,8 @@ class _Drawing:
         if code is not None and not self._still_repeats(code):
             self._note("not tried: the code keeps state of its own, which changes what it computes")
             return Fresh(note=self._text(), unstable=_CHANGING)
+        if called := foreign.operators(self._node):
+            self._note(f"nothing far outside of the recorded range: it calls `{called[0]}`")
         if kept < wanted:
             self._note(f"{kept} of {wanted} tried: the others tell nothing")
         return Fresh(
@@ -270,7 +272,7 @@ class _Drawing:
 
     def _beyond(self) -> Iterator[tuple[str, Many]]:
         """Draw from far outside of the recorded range, NaN and infinities."""
-        if self._all is None:
+        if self._all is None or foreign.operators(self._node):
             return
         for reach in BEYOND:
             drawn = draws.many(self._node, self._seed, len(draws.KINDS), self._accepts, reach)

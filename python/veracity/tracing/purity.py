@@ -80,13 +80,22 @@ def replaced(function: Any) -> Any:
     return getattr(function, "__wrapped__", function) if own else function
 
 
+def _is_record(owner: Any) -> bool:
+    """Say whether what a compiled function belongs to is no object of a user's.
+
+    pybind11 keeps its own record of a function there; its module is what the function says.
+    """
+    kind = type(owner)
+    return owner is None or kind.__name__ == "PyCapsule" or kind.__module__.startswith("pybind11")
+
+
 def _module_of(function: Any) -> str:
     """Return the module of a function: of a compiled method, that of its class."""
     names = getattr(function, "__globals__", None)
     if names is not None:  # `__module__` is that of what it wraps
         return str(names.get("__name__", ""))
     owner = getattr(function, "__self__", None)
-    if isinstance(function, BuiltinFunctionType) and owner is not None:
+    if isinstance(function, BuiltinFunctionType) and not _is_record(owner):
         if isinstance(owner, ModuleType):
             return str(owner.__name__)
         kind = owner if isinstance(owner, type) else type(owner)

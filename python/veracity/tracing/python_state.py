@@ -426,10 +426,16 @@ def _may_differ(node: ast.AST, names: Names) -> bool:
     if isinstance(function, FunctionType):
         is_users = owner_of_file(function.__code__.co_filename) == _USER
         return not is_users and purity.may_differ(function)
-    compiled = isinstance(function, BuiltinFunctionType | MethodDescriptorType)
     is_bound = isinstance(function, MethodType) and not isinstance(function.__func__, FunctionType)
-    compiled = compiled or is_bound or "cython" in type(function).__name__
-    return compiled and purity.may_differ(function)
+    return (is_bound or _is_compiled(function)) and purity.may_differ(function)
+
+
+def _is_compiled(function: Any) -> bool:
+    """Say whether a function was compiled, by whatever binds it: Cython and nanobind have types."""
+    if isinstance(function, BuiltinFunctionType | MethodDescriptorType):
+        return True
+    kind = type(function)
+    return kind.__name__.startswith("nb_") or "cython" in kind.__name__
 
 
 #: What finds attributes by names that are no part of the source.
