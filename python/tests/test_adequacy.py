@@ -286,6 +286,33 @@ def test_a_corner_of_an_engine_is_told_and_holds_nothing_against_the_model(tmp_p
     assert len(told) == 1 and "where an input is -0.0" in told[0].message
 
 
+@pytest.mark.parametrize(
+    ("skips", "expected"), [(False, True), (True, False)], ids=["the first", "others"]
+)
+def test_values_that_follow_from_a_tie_are_told(
+    tmp_path: Path, skips: bool, expected: bool
+) -> None:
+    """Torch promises no order of equal values, and engines take the first one; but only that."""
+    table = torch.arange(6.0) * 10
+
+    def torch_takes(x: Tensor) -> Tensor:
+        return table[x.topk(2).indices]
+
+    def engine_takes(x: Tensor) -> Tensor:
+        order = x.sort(descending=True, stable=True)
+        ties = order.values[:1] == order.values[1:2]
+        others = order.indices[2:4] if skips else order.indices[:2]
+        return torch.where(ties, table[others], table[order.indices[:2]])
+
+    given = passes(3, 6)
+    brought = foreign(tmp_path, engine_takes, given[0]["x"])
+    result = compiled(tmp_path, make_node("n", torch_takes, given, ["y"], **brought))
+    assert result == {"n": expected}
+    if expected:
+        told = [found for found in result.diagnostics if found.code == "VER1128"]
+        assert any("where values tie in it" in one.message for one in told)
+
+
 # --- planted faults ------------------------------------------------------------------------------
 
 

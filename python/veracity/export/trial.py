@@ -17,6 +17,7 @@ from veracity.export.bounds import Bound, differs, near, near_rows
 from veracity.export.double import rounding
 from veracity.export.fresh import Run
 from veracity.export.models import Made
+from veracity.export.ties import FirstOfEqualsFirst
 from veracity.tracing.nodes import Sample
 
 Tensors = dict[str, torch.Tensor]
@@ -163,7 +164,8 @@ class Trial:
     def _corner(self, sample: Sample) -> str | None:
         """Return what is special about inputs that a model is wrong on, and right without it.
 
-        Ties are no excuse for other values: they decide which index is given, nothing else.
+        Ties of inputs are no excuse for other values: they decide which index is given, nothing
+        else. Inside of the program they are, if the model is what it gives with the first of them.
         """
         corners = [("an input is -0.0", _without_negative_zeros)]
         wrong = sample.outputs.get(self._differing(sample) or "")
@@ -178,7 +180,17 @@ class Trial:
                     return words
             except Exception:  # any: values that the program does not take
                 continue
-        return None
+        return "values tie in it" if self._takes_the_first(sample) else None
+
+    def _takes_the_first(self, sample: Sample) -> bool:
+        """Say whether a model is right but for the order of equal values."""
+        try:
+            with FirstOfEqualsFirst() as order:
+                found = self._program(sample.inputs)
+        except Exception:  # any: not every program takes another order
+            return False
+        outputs = {name: found[name].detach().clone() for name in self._outputs}
+        return order.matters and not self._differs(Sample(sample.inputs, outputs))
 
     def tell_beyond(self, words: str, *, are_inputs: bool, hides_nan: bool) -> None:
         """Run draws that no input is known to be like; what the model is wrong on is told.
