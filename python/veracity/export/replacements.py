@@ -283,3 +283,10 @@ def addmm(
     if input.dim() == 1 and beta == 1 and alpha == 1 and out is None:
         return torch.nn.functional.linear(mat1, mat2.t(), input)
     return torch.addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=out)
+
+
+def lstm(given: torch.Tensor, *args: Any, **named: Any) -> tuple[torch.Tensor, ...]:
+    """Run an LSTM; torch's exporters take its states for one dimension larger than they are."""
+    made, *states = torch._VF.lstm(given, *args, **named)
+    begun = next(one for one in args if isinstance(one, (list, tuple)))
+    return (made, *(state.reshape(first.shape) for state, first in zip(states, begun, strict=True)))
