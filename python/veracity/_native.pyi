@@ -105,6 +105,7 @@ class Operation:
 class CarriedState:
     location: str
     spot: str
+    begins_before: bool
     next_view: int
     latest_view: int
     delay: int

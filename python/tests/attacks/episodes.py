@@ -119,6 +119,9 @@ def _flat(node: str, results: dict[str, Any]) -> Values:
 def record(program: Program, backend: str, folder: Path) -> None:
     """Record the passes of a fresh instance."""
     step = instance(program, backend)
+    with _CONTEXTS[program.context]():
+        for tick in range(program.warm):
+            step(drawn(program.rec.items(), tick, episode=3))
     options = dict(program.session or {})
     with veracity.session(program.name, save_path=str(folder), **options):
         for tick in range(program.passes):

@@ -48,6 +48,7 @@ class Program:
         runner: `"python"`, or `"cli"` for the `veracity` program.
         in_tests: Whether it is a part of `make test`.
         module: The module that it stands in.
+        warm: Ticks that it runs before it is recorded.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Program:
     runner: str = "python"
     in_tests: bool = False
     module: str = ""
+    warm: int = 0
 
 
 PROGRAMS: dict[str, Program] = {}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from veracity.tracing import agreement, arrays, findings, names, replaying
+from veracity.tracing import agreement, arrays, beginnings, findings, names, replaying
 from veracity.tracing.node import DTYPE_NAMES, InputMark, OutputMark, Pass, TracedNode, port_of
 from veracity.tracing.nodes import Sample
 
@@ -150,6 +150,10 @@ def _new(session: Session, node: TracedNode, found: CarriedState) -> list[Carrie
     if any(value.dtype not in DTYPE_NAMES for value, _ in values):  # no bundle can hold it
         return []
     called = _called(session, found)
+    first, is_older = values[0][0], found.begins_before
+    other = beginnings.other_than(first, _shows(session, found), found.location, older=is_older)
+    if other is not None:
+        session.tell(findings.begins_warm(node.name, called, *other))
     states = []
     for waits, (initial, guessed) in enumerate(values):
         name = _free(node, called if waits == 0 else f"{called}_in_{waits}")
@@ -181,8 +185,8 @@ def _first_values(
     return values
 
 
-def _called(session: Session, found: CarriedState) -> str:
-    """Return what the code calls the memory of a state."""
+def _shows(session: Session, found: CarriedState) -> names.Wanted:
+    """Return what says whether a value is on the memory that holds a state for the next pass."""
 
     def is_it(value: Any) -> bool:
         if arrays.is_traced(value):
@@ -193,7 +197,12 @@ def _called(session: Session, found: CarriedState) -> str:
             and session.recorder.view(value) == found.next_view
         )
 
-    called = names.find(is_it) or ""
+    return is_it
+
+
+def _called(session: Session, found: CarriedState) -> str:
+    """Return what the code calls the memory of a state."""
+    called = names.find(_shows(session, found)) or ""
     last = called.rpartition(".")[2] if "." in called else called
     return re.sub(r"\W+", "_", last).strip("_") or "state"
 

@@ -98,7 +98,7 @@ def is_constant_array(array: Any) -> bool:
 
 def _is_fixed_where(wanted: naming.Wanted) -> bool:
     try:
-        return any(_is_fixed_at(*holder) for holder in _holders(wanted))
+        return any(_is_fixed_at(*holder) for holder in holders(wanted))
     except Exception:  # any: what code looks like is up to the user, and doubt is told
         return False
 
@@ -121,7 +121,7 @@ def held_by(tensor: torch.Tensor) -> list[tuple[str, type | None]]:
     """
     found: list[tuple[str, type | None]] = []
     first: Reader | None = None
-    for reader, name, held, path in _holders(_shows(tensor)):
+    for reader, name, held, path in holders(_shows(tensor)):
         first = first or reader
         if reader is first and not path:
             found.append((f"={name}", None))
@@ -137,7 +137,7 @@ def _is_fixed_at(reader: Reader, name: str, held: Any, path: str) -> bool:
     return _is_fixed_attribute(attribute, reader, type(held))
 
 
-def _holders(wanted: naming.Wanted) -> Iterator[tuple[Reader, str, Any, str]]:
+def holders(wanted: naming.Wanted) -> Iterator[tuple[Reader, str, Any, str]]:
     """Give the variables of running functions that hold a value, and the path inside of them."""
     for frame in list(naming._user_frames())[: naming.MOST_FRAMES]:
         reader = reader_of(frame)
@@ -193,7 +193,7 @@ def _is_fixed_name(name: str, reader: Reader) -> bool:
     assigned = _assignments(reader.scope).get(name)
     if assigned is None:
         return _is_fixed_outside(name, reader)
-    if len(assigned) > 1 or assigned[0] is None or _is_changed(reader.scope, name):
+    if len(assigned) > 1 or assigned[0] is None or is_changed(reader.scope, name):
         return False
     if reader.goes_round and not in_loop(assigned[0]):
         return True
@@ -204,7 +204,7 @@ def _is_fixed_outside(name: str, reader: Reader) -> bool:
     """Say whether a variable of a module, or of a function around, is assigned once."""
     if name in parameters_of(reader.scope):
         if reader.goes_round:  # it is given once, for all ticks
-            return not _is_changed(reader.scope, name)
+            return not is_changed(reader.scope, name)
         if reader.caller is not None and name in reader.arguments:
             return is_fixed(reader.arguments[name], reader.caller)
         return name in ("self", "cls")  # the object; its attributes are looked at by name
@@ -216,7 +216,7 @@ def _is_fixed_outside(name: str, reader: Reader) -> bool:
     assigned = [value for one in around for value in _assignments(one).get(name, ())]
     if any(value is None or in_loop(value) for value in assigned) or len(assigned) > 1:
         return False
-    return not any(_is_changed(scope, name) for scope in source.scopes(tree))
+    return not any(is_changed(scope, name) for scope in source.scopes(tree))
 
 
 def _shares(scope: Scope, name: str) -> bool:
@@ -266,7 +266,7 @@ def pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.e
             yield from pairs(one, parts[number] if same else value)
 
 
-def _is_changed(scope: Scope, name: str) -> bool:
+def is_changed(scope: Scope, name: str) -> bool:
     """Say whether a function changes the object of a variable, or the one of an attribute."""
 
     def is_it(node: ast.AST) -> bool:
@@ -326,7 +326,7 @@ def _is_fixed_attribute(name: str, reader: Reader, kind: type) -> bool:
     files = {source.file_of(reader.scope), file_of_class(kind)} - {""}
     trees = [tree for tree in map(source.tree_of, files) if tree is not None]
     scopes = [scope for tree in trees for scope in source.scopes(tree)]
-    if any(_is_changed(scope, name) for scope in scopes):
+    if any(is_changed(scope, name) for scope in scopes):
         return False
     stores = [(scope, *one) for scope in scopes for one in _stores(scope, name)]
     later = [one for one in stores if getattr(one[0], "name", "") not in SETTING_UP]

@@ -306,6 +306,18 @@ def begins_unseen(node: str, name: str, location: str) -> Diagnostic:
     )
 
 
+def begins_warm(node: str, name: str, fill: str, location: str) -> Diagnostic:
+    """Return the finding for a state that something changed before it was recorded."""
+    return _warning(
+        "VER0940",
+        node,
+        f"the state `{name}` of `{node}` does not begin with `{fill}`, but with what was left in "
+        "it before it was recorded",
+        location,
+        "record a fresh instance, or reset the state before you record",
+    )
+
+
 def comes_back(node: str, port: str, location: str) -> Diagnostic:
     """Return the finding for an input that is computed from outputs of an earlier pass."""
     return _note(

@@ -9,6 +9,7 @@ import torch
 
 from veracity.annotations import Entry, registered
 from veracity.errors import refuse
+from veracity.tracing import beginnings, findings
 from veracity.tracing.again import with_module
 from veracity.tracing.node import (
     OutputMark,
@@ -48,6 +49,11 @@ class States:
             kind = type(entry.value).__name__
             message = f"the state {entry.name!r} of `{node.name}` is a {kind}, not a tensor"
             raise refuse("VER0902", message, location=location)
+        if entry.name not in node.inputs:
+            value = entry.value
+            other = beginnings.other_than(value, lambda held: held is value, location)
+            if other is not None:
+                self._session.tell(findings.begins_warm(node.name, entry.name, *other))
         return self._session.inputs.mark_input(
             node, running, entry.name, entry.value, entry, location, state=True
         )

@@ -203,7 +203,7 @@ codes! {
     931 RECORDING_CHANGES "a pass that was not recorded gave other values than the recorded program";
     932 MEMORY_HANDED_OUT "memory of a node was handed to code that is not followed";
     933 CAUGHT_ERROR "an exception that depends on data is caught inside of a node";
-    940 STATE_BEGINS_UNSEEN "a state begins with a value that was not recorded";
+    940 STATE_BEGINS_UNSEEN "a state begins with a value that is not known to be its first";
     941 GLUE_COMES_BACK "an input is computed from outputs of an earlier pass, outside of every node";
     942 MANY_OBJECTS "the code of a node reaches more Python objects than are looked at";
 

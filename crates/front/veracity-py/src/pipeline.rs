@@ -187,7 +187,12 @@ impl Pipeline {
 }
 
 impl Pipeline {
-    fn from_runner(py: Python<'_>, runner: Runner, spec_json: String, sessions_json: String) -> Self {
+    fn from_runner(
+        py: Python<'_>,
+        runner: Runner,
+        spec_json: String,
+        sessions_json: String,
+    ) -> Self {
         let key = |port: &PlannedPort| port.key.to_string();
         let input_keys: Vec<String> = runner.inputs().iter().map(key).collect();
         let feedback_keys: Vec<String> = runner.states().map(key).collect();

@@ -147,6 +147,7 @@ impl Tape {
         for (state, ports) in states {
             let chain = self.chain(state);
             storages.insert(state.latest.storage);
+            storages.insert(self.memory.storage_of(state.next));
             for (index, (input, output)) in ports.iter().enumerate() {
                 let Some(now) = chain.get(index) else { break };
                 changed.marks.insert(0, mark(*input, now, changed.opened_at));
@@ -167,6 +168,12 @@ impl Tape {
         });
         let behind: Vec<Content> = behind.collect();
         std::iter::once(state.latest).chain(behind).collect()
+    }
+
+    /// Whether what the first execution read in the place of a state was there when the session began.
+    pub fn begins_before(&self, state: &State) -> bool {
+        let first = state.beginning.first().copied().flatten();
+        first.is_some_and(|first| self.memory.storage(first.storage).birth == Birth::Before)
     }
 
     /// What an execution, open or held, read in a place.

@@ -105,7 +105,7 @@ fn what_is_made_anew_between_passes_is_noted() {
 #[test]
 fn what_the_last_pass_made_wrote_got_or_gave_is_a_state() {
     let (mut made, mut written, mut got, mut given) = (None, None, None, None);
-    let (mut clock, mut counter) = (None, None);
+    let (mut clock, mut counter, mut flag) = (None, None, None);
     let mut cases: Vec<(&str, OwnedCode)> = vec![
         (
             "made",
@@ -157,6 +157,15 @@ fn what_the_last_pass_made_wrote_got_or_gave_is_a_state() {
                 let state = old(&mut counter, script);
                 script.write(&[state]);
                 script.compute(&[x, state])
+            }),
+        ),
+        (
+            "a flag that is made of nothing",
+            Box::new(move |script, x| {
+                let state = old(&mut flag, script);
+                let y = script.compute(&[x, state]);
+                flag = Some(script.compute(&[]));
+                y
             }),
         ),
     ];

@@ -271,3 +271,91 @@ class NoneThenZeros:
             self.h = torch.zeros(x.shape[0], 4)
         self.h = self.cell(x, self.h)
         return self.h.sum(-1)
+
+
+class _Warmed:
+    """A filter that ran before it was recorded; a bundle would begin in the middle."""
+
+    def __init__(self) -> None:
+        self.y = torch.zeros(1, 3)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.y = 0.95 * self.y + x
+        return self.y * 2
+
+
+class _WarmedHidden:
+    def __init__(self) -> None:
+        self.lstm, self.hidden = nn.LSTM(3, 4).eval(), None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        out, self.hidden = self.lstm(x.unsqueeze(0), self.hidden)
+        return out[0]
+
+
+class _WarmedBuffer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("sum", torch.full((1, 3), 0.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.sum = 0.9 * self.sum + x
+        return self.sum.tanh()
+
+
+def _warmed_closure():
+    held = torch.ones(1, 3)
+
+    def step(x: Tensor) -> Tensor:
+        nonlocal held
+        held = 0.9 * held + x
+        return held * 2
+
+    return step
+
+
+def _warmed_declared(backend: str):
+    h = torch.zeros(1, 3)
+
+    def step(given):
+        nonlocal h
+        x = annotate.input_tensors("n", {"x": given["n/x"]})
+        h = 0.9 * annotate.state_tensors("n", {"h": h}) + x
+        annotate.update_state("n", {"h": h})
+        annotate.output_tensors("n", {"y": h * 2}, export_with=backend)
+        return {"n/y": h * 2}
+
+    return step
+
+
+for _kind, _code in (
+    ("attribute", _Warmed),
+    ("hidden", _WarmedHidden),
+    ("closure", _warmed_closure),
+):
+    hostile("A", name=f"warmed_{_kind}", rec={"x": normal(1, 3)}, warm=4)(_code)
+hostile("A", name="warmed_buffer", rec={"x": normal(1, 3)}, warm=4, in_tests=True)(_WarmedBuffer)
+hostile("A", name="warmed_declared", rec={"n/x": normal(1, 3)}, warm=4, style="own")(
+    _warmed_declared
+)
+
+
+class _SetAfterwards:
+    """It is filled with one number, and then with others."""
+
+    def __init__(self) -> None:
+        self.quat = torch.zeros(1, 4)
+        self.pose = torch.zeros(1, 3)
+        self.reset(torch.tensor([[0.1, 0.8, -1.5]]))
+
+    def reset(self, home: Tensor) -> None:
+        self.quat[:, 3] = 1.0
+        self.pose = home.clone()
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        self.quat = nn.functional.normalize(self.quat + 0.1 * x[:, :1], dim=-1)
+        self.pose = 0.9 * self.pose + 0.1 * x
+        return self.quat * 1.0, self.pose * 1.0
+
+
+clean("A", name="state_set_after_its_fill", rec={"x": normal(1, 3)}, in_tests=True)(_SetAfterwards)

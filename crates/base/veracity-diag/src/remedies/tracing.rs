@@ -152,11 +152,12 @@ remedies! {
         "Decide with tensors: `linalg.inv_ex`, `cholesky_ex` and `solve_ex` return whether it went \
          well, and `torch.where` chooses. If the handler only reports, let it raise again.";
     STATE_BEGINS_UNSEEN
-        "A value is read several passes after it was made. What stands in its place on the first \
-         passes is the state's initial value, and one of these passes was not recorded. The value \
-         before it was taken, and nothing that was recorded depends on it.",
-        "Record an episode in which the first values matter, or declare the states with \
-         `state_tensors`.";
+        "A bundle begins with what the first recorded pass found in its states. That is not always where \
+         your code begins: it ran before, to warm up, and the state was written since the code \
+         filled it (`self.h = torch.zeros(4)`). Or a value is read several passes after it was \
+         made, and one of these passes was not recorded, so that its first value is a guess.",
+        "Record a fresh instance, or reset the state before you record. Else record an episode in \
+         which the first values matter, or declare the states with `state_tensors`.";
     GLUE_COMES_BACK
         "Code between two passes computes an input from outputs of the pass before. The bundle has \
          it as an input, and does not hold that code.",

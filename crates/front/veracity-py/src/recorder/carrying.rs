@@ -16,6 +16,9 @@ pub(crate) struct CarriedState {
     /// Equal for the same state on other passes.
     #[pyo3(get)]
     spot: String,
+    /// Whether what the first pass read there was there when the session began.
+    #[pyo3(get)]
+    begins_before: bool,
 }
 
 #[pymethods]
@@ -57,6 +60,7 @@ pub(super) fn carried<'py>(
     let states = states.into_iter().map(|carried| CarriedState {
         location: place(carried.site),
         spot: format!("{:?}", carried.spot),
+        begins_before: state.tape.begins_before(&carried),
         carried,
     });
     let doubts = doubts.iter().map(|doubt| (reason(doubt.kind), place(doubt.site)));

@@ -15,7 +15,7 @@ use crate::tape::Tape;
 pub(crate) enum Liveness<'a> {
     /// Those that inputs reach.
     Inputs,
-    /// Those that inputs or these storages reach.
+    /// Those that inputs or these storages reach, and those that make one of these.
     Carried(&'a HashSet<StorageId>),
     /// Every recorded call.
     Everything,
@@ -48,12 +48,13 @@ impl Live {
             if !event.concerns(id) {
                 continue;
             }
-            let starts_here = || event.reads.iter().any(|read| reached.contains(&read.storage));
-            if event.plain && !everything && !starts_here() {
-                continue;
-            }
             let outputs = event.outputs.iter().map(|view| tape.memory.storage_of(*view));
             let outputs: Vec<StorageId> = outputs.collect();
+            let read = event.reads.iter().map(|read| read.storage);
+            let is_reached = read.chain(outputs.iter().copied()).any(|on| reached.contains(&on));
+            if event.plain && !everything && !is_reached {
+                continue;
+            }
             live.note_bases(execution, event, &made);
             made.extend(outputs.iter().filter(|made| event.reads_on(**made).next().is_none()));
             if event.plain {

@@ -88,11 +88,12 @@ impl Tape {
     }
 
     /// Keeps a call as an event, when it concerns an open execution. One that reads nothing that
-    /// inputs reach is kept, too: what it starts from may be carried over from an earlier execution.
+    /// inputs reach is kept, too: what it starts from may be carried over from an earlier execution,
+    /// and what it makes to a later one, be it `torch.ones(1)`.
     fn record(&mut self, call: &Call<'_>, taint: &Taint) -> Recorded {
         let plain = taint.is_empty();
         let taint = &if plain { self.watching() } else { taint.clone() };
-        if taint.is_empty() || (plain && call.reads.is_empty()) {
+        if taint.is_empty() {
             return Recorded::default();
         }
         let constants: Vec<usize> = (0..call.reads.len())
