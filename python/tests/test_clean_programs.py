@@ -98,6 +98,28 @@ def test_a_number_does_not_decide_the_dtype(name: str, backend: str, tmp_path: P
     holds(lambda: NUMBERS[name], tensor(5), backend, tmp_path)
 
 
+# `True` and `False` beside tensors: torch's tracer takes numbers or tensors there.
+FLAGS: dict[str, Step] = {
+    "mask & True": lambda x: (x > 0) & True,
+    "False | mask": lambda x: False | (x > 0),
+    "mask ^ True": lambda x: (x > 0) ^ True,
+    "mask == False": lambda x: (x > 0) == False,  # noqa: E712
+    "masked_fill of flags": lambda x: (x > 0).masked_fill(x > 1, False),
+    "masked_fill_ of flags": lambda x: (x > 0).masked_fill_(x < -1, True),
+    "masked_fill by a flag": lambda x: x.masked_fill(x > 1, True),
+    "fill_": lambda x: torch.empty_like(x).fill_(True) * x,
+    "clamp": lambda x: x.clamp(False, True),
+    "new_full": lambda x: x.new_full((2,), True) + x[:2],
+    "a power": lambda x: x**True,
+}
+
+
+@pytest.mark.parametrize("backend", ["jit", "onnx", "onnx-torchscript", "pt2"])
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_flag_is_a_value(name: str, backend: str, tmp_path: Path) -> None:
+    holds(lambda: FLAGS[name], tensor(5), backend, tmp_path)
+
+
 CONSTRUCTORS: dict[str, tuple[Step, Draw]] = {
     "FloatTensor of literals": (lambda x: x * torch.FloatTensor([1, 2, 3]), tensor(3)),
     "Tensor of literals": (lambda x: x * torch.Tensor([1, 2, 3]), tensor(3)),

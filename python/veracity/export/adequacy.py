@@ -28,6 +28,7 @@ from veracity.export.describe import short_place
 from veracity.export.faults import Fault, NoFaultError, all_of, name
 from veracity.export.fresh import Fresh
 from veracity.export.lowering import LOCATION
+from veracity.export.steady import Steadiness
 from veracity.export.trial import is_corner
 from veracity.tracing.nodes import Node, Sample
 
@@ -256,6 +257,9 @@ class _Planting:
     ) -> None:
         self._node, self._fresh, self._bounds = node, fresh, bounds
         self._program = _Program(node, module)
+        self._steadiness = Steadiness(
+            node, lambda inputs: self._program.outputs(self._program.run(inputs)), bounds
+        )
         self._faults = all_of(module, draws.source_of(seed, node.name, "faults"))
         self._left: list[Fault] = []
         self._found = Faults()
@@ -345,14 +349,20 @@ class _Planting:
                 inputs, given = many.row(row)
                 if is_corner(inputs, given):
                     continue  # what is kept is held against every engine
+                left, found = self._left, self._found.found
                 known = self._look(inputs)
-                if known is not None:
-                    outputs = {
-                        name: value.detach().clone()
-                        for name, value in self._program.outputs(known).items()
-                    }
-                    self._fresh.samples.append(Sample(inputs, outputs))
+                if known is None:
+                    continue
+                sample = Sample(inputs, self._outputs(known))
+                if self._steadiness.holds(sample):
+                    self._fresh.samples.append(sample)
                     self._found.drawn += 1
+                else:  # nor does it find anything
+                    self._left, self._found.found = left, found
+
+    def _outputs(self, known: Env) -> Tensors:
+        given = self._program.outputs(known)
+        return {name: value.detach().clone() for name, value in given.items()}
 
     def _further(self) -> Iterator[Many]:
         if self._fresh.many is not None:

@@ -33,6 +33,7 @@ from veracity.export.batched import Many, run_at_once, run_each
 from veracity.export.bounds import Bound, differs, is_near, near_rows
 from veracity.export.double import run_in_double
 from veracity.export.models import Made, program_of
+from veracity.export.steady import Steadiness
 from veracity.tracing.nodes import Node, Port, Sample
 
 Tensors = dict[str, torch.Tensor]
@@ -222,6 +223,7 @@ class _Drawing:
         self._changed: str | None = None
         many = self._many()
         self._bounds = judge({} if many is None else many.outputs)
+        self._steadiness = Steadiness(node, program, self._bounds)
         self._nudges = self._make_nudges()
         self._all = many
 
@@ -490,6 +492,8 @@ class _Drawing:
             return None
         recorded = outputs if code is None else self._program(inputs)
         if self._tells_nothing(inputs, outputs, recorded, code or self._program):
+            return None
+        if not self._steadiness.holds(Sample(inputs, recorded)):
             return None
         if self._frozen is None and recorded is not outputs:
             self._frozen = self._first_difference(outputs, recorded, 1)

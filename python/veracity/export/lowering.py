@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import fx
 
+from veracity.export.flags import as_values, masked_fill, masked_fill_
 from veracity.export.indexing import getitem, setitem
 from veracity.export.replacements import (
     addmm,
@@ -182,6 +183,7 @@ def lower(
     target = _target(func, location)
     name = target.operation.name
     _check_arguments(name, args, kwargs, location)
+    args, kwargs = as_values(graph, name, args, kwargs)
     if target.target is getitem:
         options: dict[str, Any] = {
             "live_view": uses.live_view,
@@ -410,6 +412,9 @@ _REPLACED: dict[Operation, Callable[..., Any]] = {
     _function("_to_copy"): to_copy,
     _function("addmm"): addmm,
     _function("where"): where,
+    _function("masked_fill"): masked_fill,
+    _method("masked_fill"): masked_fill,
+    _method("masked_fill_"): masked_fill_,
     _function("frac"): fraction,
     _function("lstm"): lstm,
     _method("frac"): fraction,

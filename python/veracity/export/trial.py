@@ -17,7 +17,7 @@ from veracity.export.bounds import Bound, differs, near, near_rows
 from veracity.export.double import rounding
 from veracity.export.fresh import Run
 from veracity.export.models import Made
-from veracity.export.ties import FirstOfEqualsFirst
+from veracity.export.steady import Steadiness
 from veracity.tracing.nodes import Sample
 
 Tensors = dict[str, torch.Tensor]
@@ -63,6 +63,7 @@ class Trial:
         self._made, self._model, self._many = made, model, many
         self._program, self._bounds = program, bounds
         self._outputs = [port.name for port in made.node.outputs]
+        self._steadiness = Steadiness(made.node, program, bounds)
         self.agreed = 0
         self.told: list[Diagnostic] = []
 
@@ -113,6 +114,8 @@ class Trial:
             if not self._differs(sample) or (excuses_rounding and self._rounds(sample)):
                 self.agreed += 1
                 continue
+            if self._is_up_to_rounding(sample):
+                continue  # it tells nothing
             corner = self._corner(sample)
             if corner is not None:
                 self._tell(corner, sample)
@@ -180,17 +183,16 @@ class Trial:
                     return words
             except Exception:  # any: values that the program does not take
                 continue
-        return "values tie in it" if self._takes_the_first(sample) else None
+        return self._steadiness.way_to(
+            sample, lambda outputs: not self._differs(Sample(sample.inputs, outputs))
+        )
 
-    def _takes_the_first(self, sample: Sample) -> bool:
-        """Say whether a model is right but for the order of equal values."""
+    def _is_up_to_rounding(self, sample: Sample) -> bool:
         try:
-            with FirstOfEqualsFirst() as order:
-                found = self._program(sample.inputs)
-        except Exception:  # any: not every program takes another order
+            found = dict(zip(self._outputs, self._model(sample), strict=True))
+        except Exception:  # any: what an engine raises is up to it
             return False
-        outputs = {name: found[name].detach().clone() for name in self._outputs}
-        return order.matters and not self._differs(Sample(sample.inputs, outputs))
+        return self._steadiness.allows(sample, found)
 
     def tell_beyond(self, words: str, *, are_inputs: bool, hides_nan: bool) -> None:
         """Run draws that no input is known to be like; what the model is wrong on is told.

@@ -80,7 +80,7 @@ class PythonStates:
         #: Nodes that decide by what other threads assign.
         self._heard: set[str] = set()
         #: What flags became, and containers grew to, with the first pass.
-        self._settled: dict[tuple[str, str], Any] = {}
+        self._settled: dict[tuple[str, tuple[str, str]], Any] = {}
         #: What the code around nodes may assign.
         self._drivers: dict[str, driver.Driver] = {}
         #: The classes of objects, by the paths to them.
@@ -150,8 +150,8 @@ class PythonStates:
             return
         for (path, key), value in found.items():
             known = first.setdefault((path, key), value)
-            before = self._settled.get((node.name, path), known)
-            if not heap.same(before, value) and not self._settles(node, path, known, value):
+            before = self._settled.get((node.name, (path, key)), known)
+            if not heap.same(before, value) and not self._settles(node, (path, key), known, value):
                 self._changed(node, code, path, key)
 
     def _keep_for_last(self, node: TracedNode, roots: list[tuple[str, str, Any]]) -> None:
@@ -275,16 +275,17 @@ class PythonStates:
         walk = Walk(self._roots.get(node.name, []), names=_names_read(code))
         return shared_memory.written_elsewhere(self._session, node, code, walk)
 
-    def _settles(self, node: TracedNode, path: str, first: Any, value: Any) -> bool:
+    def _settles(self, node: TracedNode, name: tuple[str, str], first: Any, value: Any) -> bool:
         """Say whether a value changed once, after the first pass, as something that is set up does.
 
         Two recorded passes had both values of it, and their programs are compared call by call.
         """
         marked = isinstance(first, heap.Mark)
         is_made = type(first) is not type(value) or (marked and first.kind is not value.kind)
-        is_set = type(first) is bool or is_made or (marked and first.grows)
+        is_shape = marked and issubclass(first.kind, torch.Tensor)  # of another recording, perhaps
+        is_set = type(first) is bool or is_made or is_shape or (marked and first.grows)
         if is_set and node.completed == 1:
-            self._settled[node.name, path] = value
+            self._settled[node.name, name] = value
         return is_set and node.completed == 1
 
     def _changed(self, node: TracedNode, code: list[Reached], path: str, key: str) -> None:
