@@ -52,18 +52,21 @@ class Driver:
     innermost: Reader
     stores: dict[str, list[Store]] = field(default_factory=dict)
 
-    def change_of(self, key: str, owner: type | None) -> Store | None:
+    def change_of(
+        self, key: str, owner: type | None, readers: Collection[Scope] = ()
+    ) -> Store | None:
         """Return the place that may change what the source of a node has a name for.
 
         Args:
             key: The name, as in `heap.Root`.
             owner: Of an attribute, the class of the object.
+            readers: The functions that may read it; any where none are given.
         """
         inner, caller = self.innermost, self.innermost.caller
         argument = inner.arguments.get(key[1:]) if key.startswith("=") else None
         if argument is not None and caller is not None and not inner.goes_round:
             return self._change_in(argument, caller)
-        return self._change(key, owner)
+        return self._change(key, owner, readers)
 
     def _change_in(self, node: ast.expr, reader: Reader) -> Store | None:
         """Return what may change an argument that a caller gives."""
@@ -87,8 +90,12 @@ class Driver:
                 return one
         return None
 
-    def _change(self, key: str, owner: type | None) -> Store | None:
+    def _change(
+        self, key: str, owner: type | None, readers: Collection[Scope] = ()
+    ) -> Store | None:
         stores = [one for one in self.stores.get(key, ()) if one.is_of(owner)]
+        if readers:
+            stores = [one for one in stores if any(map(one.is_seen_by, readers))]
         alone = len(stores) == 1
         found = next((one for one in stores if not _is_same(key, one, alone=alone)), None)
         anywhere = self.stores.get(ANY, ()) if owner is not None else ()

@@ -198,6 +198,7 @@ class PythonStates:
         if around is None:
             return
         followed = self._session.array_states.paths(node)
+        readers = [scope for scope, _ in code]
         for (path, key), value in self._first.get(node.name, {}).items():
             is_attribute = key.startswith(".") and path.endswith(key)
             is_object = isinstance(value, heap.Mark)
@@ -205,7 +206,7 @@ class PythonStates:
             if is_known or (is_object and not is_attribute) or (node.name, key) in self._judged:
                 continue
             owner = kinds.get(path.removesuffix(key)) if is_attribute else None
-            store = around.change_of(key, owner)
+            store = around.change_of(key, owner, readers)
             found = None if store is None else _decides(code, key)
             if found is not None and store is not None:
                 self._judged.add((node.name, key))

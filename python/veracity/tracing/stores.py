@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from veracity.tracing import constancy, resolving, source
 from veracity.tracing.constancy import Reader
@@ -31,6 +31,7 @@ class Store:
         always: Whether it runs on every tick.
         owner: Of an attribute, the class of the object, or its name; none where that is not known.
         through: The name by which the object goes there.
+        home: Of a variable that inner functions share, the function that they stand in.
     """
 
     value: ast.expr | None
@@ -39,6 +40,7 @@ class Store:
     always: bool
     owner: type | str | None = None
     through: str = ""
+    home: ast.FunctionDef | ast.AsyncFunctionDef | None = None
 
     @property
     def location(self) -> str:
@@ -52,6 +54,14 @@ class Store:
         if isinstance(self.owner, str):
             return any(one.__name__ == self.owner for one in kind.__mro__)
         return issubclass(kind, self.owner) or issubclass(self.owner, kind)
+
+    def is_seen_by(self, scope: Scope) -> bool:
+        """Say whether a function may mean this variable by its name."""
+        home = self.home
+        if home is None:
+            return True
+        is_inside = home.lineno <= getattr(scope, "lineno", 0) <= (home.end_lineno or home.lineno)
+        return is_inside and source.file_of(scope) == source.file_of(home)
 
 
 def stores_in(
@@ -83,7 +93,7 @@ def stores_in(
             if own is not None:
                 yield f"{own}{name}", store
             if shared is None or name in shared:
-                yield f"@{name}", store
+                yield f"@{name}", replace(store, home=_home(reader.scope, name, nodes))
 
 
 def _shared(scope: Scope, nodes: list[ast.AST]) -> set[str] | None:
@@ -93,6 +103,23 @@ def _shared(scope: Scope, nodes: list[ast.AST]) -> set[str] | None:
     outer = [node for node in nodes if isinstance(node, ast.Global | ast.Nonlocal)]
     names = {name for node in outer for name in node.names}
     return names | resolving.shared_with_inner(scope)
+
+
+def _home(
+    scope: Scope, name: str, nodes: list[ast.AST]
+) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """Return the function around all that see a variable; none where that is a whole file."""
+    if isinstance(scope, ast.Module):
+        return None
+    if any(isinstance(node, ast.Global) and name in node.names for node in nodes):
+        return None
+    home = scope
+    outer = getattr(scope, "parent", None)
+    while outer is not None:
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
+            home = outer
+        outer = getattr(outer, "parent", None)
+    return home
 
 
 def _class_of(owner: ast.expr | None, reader: Reader) -> type | str | None:

@@ -132,7 +132,7 @@ class Calls(Assignments):
         name = last_name(node.func)
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         if owner is not None and self.names.mutates(owner, name):
-            self.change(owner, taint)
+            self.change(owner, replace(taint, what="index") if self.is_around else taint)
         elif name in observers.CHANGING_FIRST and node.args:
             self.change(node.args[0], taint)
 

@@ -13,6 +13,10 @@ from veracity.tracing.source import Scope, own_nodes
 
 #: Who raises: an operation of torch, Python (`raise`, `assert`, `1 / x`), or a warning.
 TORCH, PYTHON, WARNING = "torch", "python", "warning"
+_LOOPS = (
+    *(ast.For, ast.AsyncFor, ast.While),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
 #: What a logger owes to the values that it was given: asking whether there is one tells nothing.
 HELD = "held"
 
@@ -90,10 +94,19 @@ class Around:
     def holds_all(self, body: list[ast.stmt]) -> bool:
         """Say whether a block runs every node each time."""
         inside = [node for statement in body for node in ast.walk(statement)]
-        if any(node in self.later for node in inside):
+        if any(node in self.later and not _in_loop(node, body) for node in inside):
             return False
         found: set[str] = set().union(*(self.calls.get(node, set()) for node in inside))
         return found >= self.nodes
+
+
+def _in_loop(node: ast.AST | None, body: list[ast.stmt]) -> bool:
+    """Say whether something in a block stands in a loop of that block."""
+    while node is not None and node not in body:
+        if isinstance(node, _LOOPS):
+            return True
+        node = getattr(node, "parent", None)
+    return isinstance(node, _LOOPS)
 
 
 @dataclass
