@@ -64,7 +64,7 @@ def other_than(
     """
     try:
         holder = next(iter(constancy.holders(wanted)), None)
-        said = None if holder is None else _said(*holder, read_at)
+        said = _of_shared_variable(read_at) if holder is None else _said(*holder, read_at)
     except Exception:  # any: what code looks like is up to the user, and this is no proof
         return None
     if said is None or said.is_changed or not said.values:
@@ -79,14 +79,16 @@ def _is_other(initial: torch.Tensor, value: ast.expr, older: bool) -> bool:
     """Say whether an expression is known to give something else than a state began with."""
     if isinstance(value, ast.Constant) and value.value is None:
         return older
+    if isinstance(value, ast.Tuple | ast.List):
+        return all(_is_other(initial, one, older) for one in value.elts)
     number = _fill(value)
     return number is not None and not bool((initial == number).all())
 
 
 def _said(reader: Reader, name: str, held: Any, path: str, read_at: str) -> _Said | None:
     if not path:
-        return _of_variable(name, reader)
-    *way, attribute = path.removeprefix(".").split(".")
+        return _of_variable(name, reader.scope)
+    *way, attribute = path.partition("[")[0].removeprefix(".").split(".")
     if not path.startswith(".") or not all(map(str.isidentifier, (*way, attribute))):
         return None
     for one in way:
@@ -153,10 +155,26 @@ def _parts(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast.expr,
         yield from _parts(one, parts[number] if same else None)
 
 
-def _of_variable(name: str, reader: Reader) -> _Said:
+def _of_shared_variable(read_at: str) -> _Said | None:
+    """Return what the only variable on a line is assigned that belongs to a function around."""
+    file, _, line = read_at.rpartition(":")
+    tree = source.tree_of(file)
+    scopes = [one for one in source.scopes(tree) if _holds_line(one, read_at)] if tree else []
+    if not scopes:
+        return None
+    scope = max(scopes, key=lambda one: getattr(one, "lineno", 0))
+    outer = _outer_names(scope)
+    read = {
+        node.id
+        for node in source.own_nodes(scope)
+        if isinstance(node, ast.Name) and node.lineno == int(line) and node.id in outer
+    }
+    return _of_variable(read.pop(), scope) if len(read) == 1 else None
+
+
+def _of_variable(name: str, scope: Scope) -> _Said:
     """Return what a variable is assigned outside of loops, where the function it belongs to is."""
     found = _Said()
-    scope = reader.scope
     while name in _outer_names(scope) or not _is_assigned(scope, name):
         if isinstance(scope, ast.Module):
             return found

@@ -16,12 +16,13 @@ from types import FrameType
 
 from veracity.tracing import constancy, observers, resolving, source
 from veracity.tracing.begun import begins_session
+from veracity.tracing.classes import is_users
 from veracity.tracing.constancy import Reader
 from veracity.tracing.flow import LOOPS, has_marks
 from veracity.tracing.flow.task import last_name
 from veracity.tracing.operations import owner_of_file, words
 from veracity.tracing.source import Scope
-from veracity.tracing.stores import ANY, NETWORK, Store, stores_in
+from veracity.tracing.stores import ANY, NETWORK, WHOLE, Calls, Store, stores_in
 
 #: Functions around a node that are looked at, and functions that they mention.
 MOST_FRAMES, MOST_SCOPES = 8, 400
@@ -33,6 +34,16 @@ _PASSIVE = words(
     RuntimeError ValueError dict list tuple str int float
     """
 )
+#: Decorators that keep nothing.
+_PLAIN_DECORATORS = words(
+    """
+    property staticmethod classmethod setter getter deleter abstractmethod override overload final
+    no_grad inference_mode enable_grad cached_property cache lru_cache wraps contextmanager
+    dataclass method singledispatch compile jit script njit typechecked beartype jaxtyped
+    """
+)
+#: What runs when a module is called.
+_BODIES = words("forward")
 #: What the names of variables begin with: of the function that marks inputs, of its caller, and so
 #: on. The walk over objects knows the first.
 _OF_CALLERS = tuple("=" * number for number in range(1, MOST_FRAMES + 1))
@@ -47,10 +58,12 @@ class Driver:
     Attributes:
         innermost: The function that marks inputs, or that calls the one that is a node.
         stores: What it assigns, as `stores_in` names it.
+        moved: What the node itself assigns or changes, by the same names.
     """
 
     innermost: Reader
     stores: dict[str, list[Store]] = field(default_factory=dict)
+    moved: frozenset[str] = frozenset()
 
     def change_of(
         self, key: str, owner: type | None, readers: Collection[Scope] = ()
@@ -83,12 +96,23 @@ class Driver:
     def change_of_network(self, networks: dict[str, type]) -> Store | None:
         """Return the place that may change one of these modules, given by the paths to them."""
         last = {path.rpartition(".")[2] for path in networks}
-        for one in self.stores.get(NETWORK, ()):
-            known = one.owner in networks.values() if one.owner is not None else one.through in last
-            same = one.value is None or constancy.is_fixed(one.value, one.reader)
-            if known and not (one.always and same):
-                return one
+        own = {path: kind for path, kind in networks.items() if not is_users(kind)}
+        ready_made = {path.rpartition(".")[2] for path in own}
+        for key, kinds, names in ((NETWORK, own, ready_made), (WHOLE, networks, last)):
+            for one in self.stores.get(key, ()):
+                known = (
+                    one.owner in kinds.values() if one.owner is not None else one.through in names
+                )
+                known = known or (one.through == "" and bool(kinds))
+                same = one.value is None or constancy.is_fixed(one.value, one.reader)
+                if known and not (one.always and same):
+                    return one
         return None
+
+    def change_of_state(self, key: str, owner: type | None) -> Store | None:
+        """Return the place that writes what the node itself moves on from pass to pass."""
+        stores = [one for one in self.stores.get(key, ()) if one.is_of(owner)]
+        return next((one for one in stores if not one.always), None) if key in self.moved else None
 
     def _change(
         self, key: str, owner: type | None, readers: Collection[Scope] = ()
@@ -140,25 +164,75 @@ def around(
     if not readers:
         return None
     found = Driver(readers[0][0])
-    own = [scope for scope in own if not has_marks(scope)]
+    own = _run_inside(readers[0][0].scope, [scope for scope in own if not has_marks(scope)])
     trees = {source.file_of(one.scope): one for one, _ in readers}
     for scope in own:
         trees.setdefault(source.file_of(scope), readers[0][0])
     regions = [(reader, _region(reader, place)) for reader, place in readers]
-    for own_names, (reader, nodes) in zip(_OF_CALLERS, regions, strict=False):
-        _note(found, reader, nodes, own_names)
     mentioned = {name for _, nodes in regions for name in _mentioned(nodes)}
-    for scope, reader in _reachable(trees, mentioned, own):
-        if all(scope is not one.scope for one, _ in readers):
-            there = replace(reader, scope=scope, names=resolving.names_in(scope, reader.names))
-            there = replace(there, goes_round=False)
-            _note(found, there, source.own_nodes(scope), None)
+    elsewhere = [
+        (_reader_in(scope, reader), source.own_nodes(scope))
+        for scope, reader in _reachable(trees, mentioned, own)
+        if all(scope is not one.scope for one, _ in readers)
+    ]
+    calls = _calls_in([*regions, *elsewhere])
+    parts = [*zip(regions, _OF_CALLERS, strict=False), *((one, None) for one in elsewhere)]
+    for (reader, nodes), own_names in parts:
+        for key, store in stores_in(reader, nodes, own_names, calls):
+            found.stores.setdefault(key, []).append(store)
+    found.moved = frozenset(_moved(readers[0][0], own))
     return found
 
 
-def _note(found: Driver, reader: Reader, nodes: Iterable[ast.AST], own: str | None) -> None:
-    for key, store in stores_in(reader, nodes, own):
-        found.stores.setdefault(key, []).append(store)
+def _reader_in(scope: Scope, near: Reader) -> Reader:
+    names = resolving.names_in(scope, near.names)
+    return replace(near, scope=scope, names=names, goes_round=False)
+
+
+def _calls_in(parts: Iterable[tuple[Reader, Iterable[ast.AST]]]) -> Calls:
+    found: dict[str, list[tuple[Reader, ast.Call]]] = {}
+    for reader, nodes in parts:
+        for node in nodes:
+            if isinstance(node, ast.Call):
+                found.setdefault(last_name(node.func), []).append((reader, node))
+    return found
+
+
+def _moved(marking: Reader, own: list[Scope]) -> Iterator[str]:
+    """Give the names of what a node assigns, and of what it changes in place."""
+    nodes = source.own_nodes(marking.scope)
+    spans = _spans(nodes)
+    parts = [(marking, [node for node in nodes if _is_within(node, spans)])]
+    parts += [(_reader_in(scope, marking), source.own_nodes(scope)) for scope in own]
+    calls = _calls_in(parts)
+    for reader, inside in parts:
+        yield from (key for key, _ in stores_in(reader, inside, "=", calls))
+
+
+def _run_inside(marking: Scope, own: list[Scope]) -> list[Scope]:
+    """Return the functions that run in a node, of all that the function mentions that marks it."""
+    nodes = source.own_nodes(marking)
+    spans = _spans(nodes)
+    if not spans:
+        return own  # the node is a function, or ends in another one than it begins in
+    named = set(_mentioned(node for node in nodes if _is_within(node, spans)))
+    found: list[Scope] = []
+    waiting = own
+    while fresh := [scope for scope in waiting if _may_be_called(scope, named)]:
+        found += fresh
+        waiting = [scope for scope in waiting if all(scope is not one for one in fresh)]
+        named.update(name for scope in fresh for name in _mentioned(source.own_nodes(scope)))
+    return found
+
+
+def _may_be_called(scope: Scope, named: set[str]) -> bool:
+    """Say whether code that mentions these names may call a function."""
+    name = getattr(scope, "name", "")
+    return not name or name in _BODIES or name in named or _is_dunder(name)
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
 
 
 def _frames(
@@ -206,7 +280,7 @@ def _region(reader: Reader, place: ast.AST) -> list[ast.AST]:
         outer = getattr(outer, "parent", None)
     if loop is None and isinstance(reader.scope, ast.Module):
         return []  # it runs once
-    own = source.own_nodes(reader.scope)
+    own = source.later_nodes(reader.scope)  # a bundle begins with the first round as well
     inside = set(ast.walk(loop)) if loop is not None else set(own)
     spans = _spans(own)
     return [node for node in own if node in inside and not _is_within(node, spans)]
@@ -268,7 +342,8 @@ class _Outline:
     Attributes:
         functions: By their names.
         unasked: The names of those that run when somebody else says so: callbacks, generators,
-            tasks, methods that a class of others calls.
+            tasks, methods that a class of others calls, and what Python calls by itself
+            (`__exit__`).
     """
 
     functions: dict[str, list[Scope]]
@@ -286,9 +361,10 @@ def _outline(file: str) -> _Outline:
     classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     unasked = {name for name in map(_handed_on, nodes) if name in functions}
     for name, scopes in functions.items():
-        if any(isinstance(one, ast.AsyncFunctionDef) or _gives_way(one) for one in scopes):
+        if any(_is_registered(one) or _gives_way(one) for one in scopes):
             unasked.add(name)
     known = _PASSIVE.union(one.name for one in classes)
+    unasked |= {name for name in functions if _is_dunder(name)}
     for one in classes:
         plain = [base.value if isinstance(base, ast.Subscript) else base for base in one.bases]
         if not {last_name(base) for base in plain} <= known:
@@ -304,6 +380,14 @@ def _handed_on(node: ast.AST) -> str:
     if not is_given or not isinstance(node, ast.Attribute | ast.Name):
         return ""
     return last_name(node)
+
+
+def _is_registered(scope: Scope) -> bool:
+    """Say whether somebody else knows a function: a loop of tasks, or a decorator that keeps it."""
+    if isinstance(scope, ast.AsyncFunctionDef):
+        return True
+    decorators = [getattr(one, "func", one) for one in getattr(scope, "decorator_list", ())]
+    return any(last_name(one) not in _PLAIN_DECORATORS for one in decorators)
 
 
 def _gives_way(scope: Scope) -> bool:

@@ -216,8 +216,8 @@ def rewritten(node: str, location: str, what: str) -> Diagnostic:
     return _warning(
         "VER0912",
         node,
-        f"{what} before every pass and is no input of `{node}`: the export holds what was in it "
-        "while it was recorded",
+        f"{what} and is no input of `{node}`: the export holds what was in it while it was "
+        "recorded",
         location,
         "mark it with `input_tensors`, or fill it once, before you record",
     )
@@ -350,6 +350,19 @@ def touched_outside(node: str, state: str, location: str) -> Diagnostic:
         "difference on the passes that were recorded",
         location,
         "do it inside of the node, with a tensor that says when; or record a pass that shows it",
+    )
+
+
+def moved_around(node: str, state: str, location: str) -> Diagnostic:
+    """Return the finding for a state that the code around a node may write one day."""
+    return _warning(
+        "VER0930",
+        node,
+        f"the state `{state}` of `{node}` may be written here, outside of the node: a bundle "
+        "writes it only inside of the node, and in `reset`",
+        location,
+        "do it inside of the node, with a tensor that says when; where your code only sets the "
+        "state back, call `reset` of the bundle there",
     )
 
 

@@ -7,7 +7,6 @@ of libraries, are where it ends.
 
 from __future__ import annotations
 
-import argparse
 import array
 import collections
 import contextvars
@@ -29,7 +28,6 @@ import re
 import struct
 import sys
 import types
-import weakref
 from collections.abc import Collection, Iterable, Iterator
 from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -38,6 +36,7 @@ import numpy
 import torch
 
 from veracity.tracing import reached, source
+from veracity.tracing.classes import is_users
 from veracity.tracing.operations import owner_of_file
 
 #: Entries of one container that are looked at one by one, and objects of one walk.
@@ -429,24 +428,3 @@ def _frame_of(value: Any) -> FrameType | None:
             frame: FrameType | None = getattr(value, name)
             return frame
     return None
-
-
-_users: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
-
-
-def is_users(kind: type) -> bool:
-    """Say whether a class is written by the user."""
-    known = _users.get(kind)
-    if known is None:
-        known = _users[kind] = _find_is_users(kind)
-    return known
-
-
-def _find_is_users(kind: type) -> bool:
-    module = sys.modules.get(kind.__module__)
-    file = getattr(module, "__file__", None)
-    if kind in (types.SimpleNamespace, argparse.Namespace):
-        return True
-    if kind.__module__ in sys.builtin_module_names:
-        return False
-    return kind.__module__ == "__main__" or file is None or owner_of_file(file) == _USER

@@ -86,6 +86,10 @@ def _path(value: Any, name: str, wanted: Wanted) -> str | None:
             for further, held in _of_module(item):
                 if wanted(held):
                     return name + inner + further
+        elif type(item) in (tuple, list, dict, collections.deque):  # `self.hidden = (h, c)`
+            for further, held in _entries(item):
+                if wanted(held):
+                    return name + inner + further
     return None
 
 

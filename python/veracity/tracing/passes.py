@@ -8,6 +8,7 @@ all the same, that is told as a doubt: it made no difference to these values.
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -117,7 +118,9 @@ def _judge_made_anew(session: Session, node: TracedNode, later: int) -> None:
     for use in replaying.recorded(session, node, later).constants if made else ():
         location = made.get(session.recorder.view(use.tensor))
         if location is not None and not constancy.is_constant(use.tensor):
-            node.rewritten[location] = f"{names.described(use.tensor)} is made anew"
+            node.rewritten[location] = (
+                f"{names.described(use.tensor)} is made anew before every pass"
+            )
 
 
 def _judge_assigned(session: Session, node: TracedNode) -> None:
@@ -125,8 +128,12 @@ def _judge_assigned(session: Session, node: TracedNode) -> None:
     for use in replaying.slice_of(session, node).constants:
         states = session.python_states
         holders = constancy.held_by(use.tensor) if use.location not in node.rewritten else []
-        if any(states.change_of(node, *one) is not None for one in holders):
-            node.rewritten[use.location] = f"{names.described(use.tensor)} is assigned anew"
+        places = (states.change_of(node, *one) for one in holders)
+        place = next(filter(None, places), None)
+        if place is not None:
+            what = names.described(use.tensor)
+            written = f"{what} may be written between passes, at {Path(place).name},"
+            node.rewritten[use.location] = written
 
 
 def rewritten(node: TracedNode, known: list[Diagnostic]) -> list[Diagnostic]:

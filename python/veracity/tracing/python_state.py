@@ -31,6 +31,7 @@ import torch
 from veracity.errors import Diagnostic
 from veracity.tracing import (
     carry,
+    classes,
     driver,
     findings,
     flow,
@@ -85,6 +86,8 @@ class PythonStates:
         self._drivers: dict[str, driver.Driver] = {}
         #: The classes of objects, by the paths to them.
         self._kinds: dict[str, dict[str, type]] = {}
+        #: The names of tensors, by the paths to them.
+        self._tensors: dict[str, dict[str, str]] = {}
         #: Findings that matter if a program reads some memory.
         self._if_read: list[tuple[Region, Diagnostic]] = []
 
@@ -137,6 +140,7 @@ class PythonStates:
         seen = list(walk)
         if node.name in self._drivers:
             self._kinds[node.name] = {path: type(value) for path, _, value in seen}
+            self._tensors[node.name] = {path: key for path, key, one in seen if _is_tensor(one)}
         self._session.array_states.look(node, seen)
         self._session.queues.look(node, seen)
         followed = self._session.array_states.paths(node)
@@ -212,11 +216,13 @@ class PythonStates:
                 self._judged.add((node.name, key))
                 told = findings.assigned_around(node.name, path, store.location, found.taint.what)
                 self._session.tell(told)
-        networks = {
-            path: kind
-            for path, kind in kinds.items()
-            if issubclass(kind, torch.nn.Module) and not heap.is_users(kind)
-        }
+        for path, key in self._tensors.pop(node.name, {}).items():
+            is_attribute = key.startswith(".") and path.endswith(key)
+            owner = kinds.get(path.removesuffix(key)) if is_attribute else None
+            store = around.change_of_state(key, owner)
+            if store is not None and _decides(code, key) is not None:
+                self._session.tell(findings.moved_around(node.name, path, store.location))
+        networks = {path: kind for path, kind in kinds.items() if issubclass(kind, torch.nn.Module)}
         changed = around.change_of_network(networks)
         if changed is not None:
             self._session.tell(findings.changed_network(node.name, changed.location))
@@ -321,7 +327,7 @@ class PythonStates:
         infos = list(getattr(weakref.finalize, "_registry", {}).values())
         changed = {id(one) for info in infos for one in (info.args or ())}
         for path, _, value in seen if changed else ():
-            if id(value) in changed and heap.is_users(type(value)):
+            if id(value) in changed and classes.is_users(type(value)):
                 self._session.tell(findings.finalized(node.name, path, node.location))
 
     def _tell_threads(self, node: TracedNode, code: list[Reached]) -> None:

@@ -109,7 +109,9 @@ def constants_written(session: Session, node: TracedNode) -> bool:
     if not changed:
         return False
     for one in changed:
-        node.rewritten.setdefault(one.location, f"{names.described(one.tensor)} is filled anew")
+        node.rewritten.setdefault(
+            one.location, f"{names.described(one.tensor)} is filled anew before every pass"
+        )
     node.watched = [
         dataclasses.replace(one, counts=now) for one, now in zip(node.watched, counts, strict=True)
     ]

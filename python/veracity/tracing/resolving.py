@@ -14,6 +14,7 @@ import numpy
 import torch
 
 from veracity.tracing import arrays, observers, source
+from veracity.tracing.classes import is_users
 from veracity.tracing.operations import owner_of_file
 from veracity.tracing.source import Scope, definitions, only_lambda, own_nodes, tree_of
 from veracity.tracing.trail import ClassOf, Step
@@ -219,6 +220,11 @@ class Names:
         """Say whether an expression gives a module of torch's."""
         kind = self.kind(node)
         return kind is not None and issubclass(kind, torch.nn.Module)
+
+    def is_ready_made(self, node: ast.expr) -> bool:
+        """Say whether an expression gives a module of a library: its own code reads attributes."""
+        kind = self.kind(node)
+        return kind is not None and issubclass(kind, torch.nn.Module) and not is_users(kind)
 
     def is_torch(self, called: Any, owner: ast.expr | None, name: str) -> bool:
         """Say whether torch or NumPy computes it: tensors in, tensors out."""

@@ -167,6 +167,49 @@ def _own_nodes(scope: Scope) -> Iterator[ast.AST]:
             waiting.extend(one for one in node.body if not isinstance(one, _FUNCTIONS))
 
 
+def later_nodes(scope: Scope) -> list[ast.AST]:
+    """Return the own nodes of a function that do not run in the first round of a loop only."""
+    return [node for node in own_nodes(scope) if not _is_at_first(node, scope)]
+
+
+def _is_at_first(node: ast.AST, scope: Scope) -> bool:
+    inner, outer = node, getattr(node, "parent", None)
+    while outer is not None and outer is not scope:
+        if isinstance(outer, ast.If) and inner in outer.body and holds_at_first(outer.test):
+            return True
+        inner, outer = outer, getattr(outer, "parent", None)
+    return False
+
+
+def holds_at_first(test: ast.expr) -> bool:
+    """Say whether a test holds in the first round of the loop around it, and in no other."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        counter: ast.expr = test.operand
+    elif isinstance(test, ast.Compare) and [type(one) for one in test.ops] == [ast.Eq]:
+        counter, other = test.left, test.comparators[0]
+        if not isinstance(other, ast.Constant) or type(other.value) is not int or other.value:
+            return False
+    else:
+        return False
+    outer = getattr(test, "parent", None)
+    while outer is not None and not isinstance(outer, _FUNCTIONS):
+        if isinstance(outer, ast.For) and _counts_from_zero(outer, counter):
+            return True
+        outer = getattr(outer, "parent", None)
+    return False
+
+
+def _counts_from_zero(loop: ast.For, counter: ast.expr) -> bool:
+    if not isinstance(loop.iter, ast.Call) or not isinstance(counter, ast.Name):
+        return False
+    name, most = getattr(loop.iter.func, "id", ""), len(loop.iter.args)
+    target = loop.target
+    if name == "enumerate" and isinstance(target, ast.Tuple):
+        target = target.elts[0]
+    is_plain = most == 1 and not loop.iter.keywords and name in ("range", "enumerate")
+    return is_plain and isinstance(target, ast.Name) and target.id == counter.id
+
+
 Span = tuple[int, int, int, int]
 
 

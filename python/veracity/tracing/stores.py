@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+import functools
+import io
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import ModuleType
 
-from veracity.tracing import constancy, resolving, source
+import numpy
+import torch
+
+from veracity.tracing import constancy, observers, resolving, source
+from veracity.tracing.classes import is_users
 from veracity.tracing.constancy import Reader
 from veracity.tracing.flow.task import last_name
 from veracity.tracing.operations import words
 from veracity.tracing.source import Scope
 
-#: Any attribute, and what a network computes.
-ANY, NETWORK = ".*", ".()"
+#: Any attribute, what a network computes, and what it and all networks in it do.
+ANY, NETWORK, WHOLE = ".*", ".()", ".()*"
+#: How many variables and parameters are followed to an object.
+MOST_STEPS = 4
 #: Methods that change what a network computes.
-_CHANGING_NETWORKS = words(
-    "eval train load_state_dict register_forward_hook register_forward_pre_hook"
+_CHANGING_NETWORKS = words("eval train register_forward_hook register_forward_pre_hook")
+_CHANGING_ALL = words("load_state_dict half double bfloat16")
+#: Methods that give parts of a network.
+_PARTS_OF_NETWORKS = words(
+    """
+    parameters named_parameters buffers named_buffers state_dict get_parameter get_buffer modules
+    named_modules children named_children get_submodule
+    """
 )
+#: Methods of tensors with an underscore at the end that leave their numbers alone.
+_WITHOUT_WRITING = words("requires_grad_ retain_grad_ share_memory_ zero_grad_")
+_WRITING_TENSORS = words("__setitem__ __iadd__ __imul__ copyto")
+#: Functions that write into their second argument.
+_WRITING_SECOND = words("vector_to_parameters")
+#: Classes of libraries whose objects are looked at in another way, or are nothing to a node.
+_KNOWN = (torch.Tensor, torch.nn.Module, numpy.ndarray, logging.Logger, io.IOBase, type, ModuleType)
 
 
 @dataclass(frozen=True)
@@ -65,7 +88,7 @@ class Store:
 
 
 def stores_in(
-    reader: Reader, nodes: Iterable[ast.AST], own: str | None
+    reader: Reader, nodes: Iterable[ast.AST], own: str | None, calls: Calls | None = None
 ) -> Iterator[tuple[str, Store]]:
     """Give what a part of a function assigns, by the names that the source of a node has for it.
 
@@ -75,19 +98,22 @@ def stores_in(
         reader: The function.
         nodes: The part of it.
         own: What the names of its own variables begin with; none where they do not count.
+        calls: Who calls functions, by their names: what is written into a parameter is an object
+            of a caller's.
     """
     nodes = list(nodes)
     shared = _shared(reader.scope, nodes)
+    found = Found(reader, calls or {})
     for node in nodes:
         is_loop = isinstance(node, ast.For | ast.AsyncFor)
         if is_loop and constancy.is_fixed(getattr(node, "iter", None), reader):
             continue  # where it changes from pass to pass, that was seen
         always = own is not None and not constancy.is_conditional(node, reader.scope)
-        for name, owner, value in _assigned(node):
-            kind = _class_of(owner, reader)
+        for name, owner, value, where in found.assigned(node):
+            kind = _class_of(owner, where)
             through = "" if owner is None else last_name(owner)
             store = Store(value, getattr(node, "lineno", 0), reader, always, kind, through)
-            if owner is not None:
+            if owner is not None or name in (WHOLE, ANY):
                 yield name, store
                 continue
             if own is not None:
@@ -146,48 +172,160 @@ def _class_made(owner: ast.expr, reader: Reader) -> type | None:
     return None
 
 
-#: A name for something, the object that it is an attribute of, and what is assigned.
-_Assigned = tuple[str, ast.expr | None, ast.expr | None]
+#: A name for something, the object that it is an attribute of, what is assigned, and where the
+#: name is one.
+Assigned = tuple[str, ast.expr | None, ast.expr | None, Reader]
+#: The calls of functions by their names, and where they stand.
+Calls = Mapping[str, list[tuple[Reader, ast.Call]]]
 
 
-def _assigned(node: ast.AST) -> Iterator[_Assigned]:
-    for target, value in constancy.targets(node):
-        for name, part in constancy.pairs(target, value):
-            yield name, None, part
-        for one in ast.walk(target):
-            if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
-                name = ANY if one.attr in ("__class__", "__dict__") else f".{one.attr}"
-                yield name, one.value, value
-                yield NETWORK, one.value, value
-            elif isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store):
-                yield from _in_place(one.value)
-    if isinstance(node, ast.Name) and node.id == "setattr":
-        call = getattr(node, "parent", None)
-        if not (isinstance(call, ast.Call) and call.func is node):
-            yield ANY, node, None  # handed on, with a name or without
-    if isinstance(node, ast.Call):
-        yield from _by_call(node)
+class Found:
+    """Finds what a function assigns, and which objects it changes in place."""
+
+    def __init__(self, reader: Reader, calls: Calls, depth: int = 0) -> None:
+        """Work on the function of `reader`."""
+        self._reader, self._calls, self._depth = reader, calls, depth
+
+    def assigned(self, node: ast.AST) -> Iterator[Assigned]:
+        """Give what a statement or an expression assigns."""
+        for target, value in constancy.targets(node):
+            for name, part in constancy.pairs(target, value):
+                yield name, None, part, self._reader
+            for one in ast.walk(target):
+                if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
+                    yield from self._attribute(one, value)
+                elif isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store):
+                    yield from self._in_place(one.value)
+        if isinstance(node, ast.Name) and node.id == "setattr":
+            call = getattr(node, "parent", None)
+            if not (isinstance(call, ast.Call) and call.func is node):
+                yield ANY, node, None, self._reader  # handed on, with a name or without
+        if isinstance(node, ast.Call):
+            yield from self._by_call(node)
+
+    def _attribute(self, target: ast.Attribute, value: ast.expr | None) -> Iterator[Assigned]:
+        if target.attr in resolving.SHOWING_TENSORS:
+            yield from self._in_place(target.value)
+            return
+        name = ANY if target.attr in ("__class__", "__dict__") else f".{target.attr}"
+        yield name, target.value, value, self._reader
+        yield NETWORK, target.value, value, self._reader
+
+    def _by_call(self, node: ast.Call) -> Iterator[Assigned]:
+        name = last_name(node.func)
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        given = [*node.args, *(one.value for one in node.keywords)]
+        writes = name.endswith("_") and not name.endswith("__")
+        if name == "setattr" and len(node.args) == 3:
+            literal = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
+            key = f".{literal}" if isinstance(literal, str) else ANY
+            yield key, node.args[0], node.args[2], self._reader
+        elif owner is not None and (name in constancy.CHANGING or name in _WRITING_TENSORS):
+            yield from self._in_place(owner)
+        elif owner is not None and writes and name not in _WITHOUT_WRITING:
+            yield from self._in_place(owner)
+            yield from self._in_place(given[0]) if given else ()  # `nn.init.zeros_(weight)`
+        elif name in constancy.WRITING or writes:
+            for argument in node.args:
+                yield from self._in_place(argument)
+        elif name in _WRITING_SECOND and len(node.args) > 1:
+            yield from self._in_place(node.args[1])
+        elif owner is not None and self._is_changed_by_library(node, owner):
+            yield from self._in_place(owner)
+        for keyword in node.keywords:
+            if keyword.arg == "out":
+                yield from self._in_place(keyword.value)
+        if owner is not None and name in _CHANGING_NETWORKS:
+            yield NETWORK, owner, given[0] if given else None, self._reader
+        if owner is not None and (name in _CHANGING_ALL or self._is_optimiser(node, owner)):
+            yield WHOLE, None if name == "step" else owner, None, self._reader
+
+    def _in_place(self, node: ast.expr) -> Iterator[Assigned]:
+        """Give what holds an object that is changed."""
+        if self._depth > MOST_STEPS:
+            return
+        while True:
+            if isinstance(node, ast.Attribute) and node.attr in resolving.SHOWING_TENSORS:
+                node = node.value
+                continue
+            if isinstance(node, ast.Subscript | ast.Starred):
+                node = node.value
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                if node.func.attr in _PARTS_OF_NETWORKS:
+                    yield WHOLE, node.func.value, None, self._reader
+                    return
+                node = node.func.value  # a view, perhaps
+            else:
+                break
+        if isinstance(node, ast.Attribute):
+            name = ANY if node.attr == "__dict__" else f".{node.attr}"
+            yield name, node.value, None, self._reader
+            yield NETWORK, node.value, None, self._reader
+        elif isinstance(node, ast.Name):
+            yield node.id, None, None, self._reader
+            yield from self._by_other_name(node.id)
+        elif isinstance(node, ast.Call):
+            if last_name(node.func) == "vars" and node.args:
+                yield ANY, node.args[0], None, self._reader
+            for one in node.args:  # `dict(...)`, `enumerate(...)`
+                yield from self._in_place(one)
+
+    def _by_other_name(self, name: str) -> Iterator[Assigned]:
+        """Give what a variable shows a part of, or what callers give by this name."""
+        deeper = Found(self._reader, self._calls, self._depth + 1)
+        for value in _shown_by(self._reader.scope).get(name, ()):
+            yield from deeper._in_place(value)
+        if name in constancy.parameters_of(self._reader.scope):
+            for caller, call in self._calls.get(getattr(self._reader.scope, "name", ""), ()):
+                given = _given(self._reader.scope, call).get(name)
+                if given is not None:
+                    yield from Found(caller, self._calls, self._depth + 1)._in_place(given)
+
+    def _is_changed_by_library(self, node: ast.Call, owner: ast.expr) -> bool:
+        """Say whether a call of which nobody uses the result may change an object of a library."""
+        if not isinstance(getattr(node, "parent", None), ast.Expr):
+            return False
+        kind = self._reader.names.kind(owner)
+        name = last_name(node.func)
+        if kind is None or is_users(kind) or issubclass(kind, _KNOWN):
+            return False
+        return name not in observers.PURE_METHODS and not observers.observes(None, name)
+
+    def _is_optimiser(self, node: ast.Call, owner: ast.expr) -> bool:
+        if last_name(node.func) != "step":
+            return False
+        names = self._reader.names
+        made = _shown_by(self._reader.scope).get(last_name(owner), ())
+        kinds = [names.resolve(one.func) for one in made if isinstance(one, ast.Call)]
+        kinds.append(names.kind(owner))
+        return any(
+            isinstance(one, type) and issubclass(one, torch.optim.Optimizer) for one in kinds
+        )
 
 
-def _by_call(node: ast.Call) -> Iterator[_Assigned]:
-    name = last_name(node.func)
-    if name == "setattr" and len(node.args) == 3:
-        literal = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
-        yield (f".{literal}" if isinstance(literal, str) else ANY), node.args[0], node.args[2]
-    elif isinstance(node.func, ast.Attribute) and name in constancy.CHANGING:
-        yield from _in_place(node.func.value)
-    elif name in constancy.WRITING:
-        for argument in node.args:
-            yield from _in_place(argument)
-    if isinstance(node.func, ast.Attribute) and name in _CHANGING_NETWORKS:
-        yield NETWORK, node.func.value, None
+@functools.lru_cache(maxsize=256)
+def _shown_by(scope: Scope) -> dict[str, list[ast.expr]]:
+    """Return the objects that variables show a part of, by their names."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in source.own_nodes(scope):
+        pairs = list(constancy.targets(node))
+        if isinstance(node, ast.For | ast.AsyncFor):
+            pairs = [(node.target, node.iter)]
+        for target, value in pairs:
+            for name, part in constancy.pairs(target, value):
+                if isinstance(part, ast.Attribute | ast.Subscript | ast.Call | ast.Name):
+                    found.setdefault(name, []).append(part)
+    return found
 
 
-def _in_place(node: ast.expr) -> Iterator[_Assigned]:
-    """Give what holds an object that is changed."""
-    if isinstance(node, ast.Attribute):
-        yield (ANY if node.attr == "__dict__" else f".{node.attr}"), node.value, None
-    elif isinstance(node, ast.Name):
-        yield node.id, None, None
-    elif isinstance(node, ast.Call) and last_name(node.func) == "vars" and node.args:
-        yield ANY, node.args[0], None
+def _given(scope: Scope, call: ast.Call) -> dict[str, ast.expr]:
+    """Return what a call gives to the parameters of a function."""
+    declared = getattr(scope, "args", None)
+    if not isinstance(declared, ast.arguments):
+        return {}
+    names = [one.arg for one in (*declared.posonlyargs, *declared.args)]
+    is_method = names[:1] == ["self"] and isinstance(call.func, ast.Attribute)
+    found = dict(zip(names[1:] if is_method else names, call.args, strict=False))
+    if is_method and isinstance(call.func, ast.Attribute):
+        found["self"] = call.func.value
+    return found | {one.arg: one.value for one in call.keywords if one.arg is not None}

@@ -48,7 +48,9 @@ class Assignments(Walking):
             self.write_to_others(target)
             if target.attr == "data" and taint is not None:
                 self.change(target.value, taint)
-            elif taint is not None and target.attr in _IDENTITY:
+            elif taint is not None and (
+                target.attr in _IDENTITY or self.names.is_ready_made(target.value)
+            ):
                 self.decide(taint, target)
             elif taint is not None:
                 self.keep("." + target.attr, taint)

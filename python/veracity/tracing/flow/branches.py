@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import torch
 
-from veracity.tracing import resolving
+from veracity.tracing import resolving, source
 from veracity.tracing.flow.expressions import Expressions
 from veracity.tracing.flow.task import Taint, last_name
 
@@ -23,6 +23,8 @@ class Branches(Expressions):
 
     def do_if(self, statement: ast.If) -> None:
         taint = self.value(statement.test)
+        if self.is_around and source.holds_at_first(statement.test):
+            taint = None  # a bundle begins there as well
         taint = self.of_control(taint, "branch", statement)
         self.turn_order([statement.body, statement.orelse], taint)
         self.branches([statement.body, statement.orelse], taint)
