@@ -8,7 +8,7 @@ number are known, and only where nothing but the function that reads the state c
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,12 +52,16 @@ class _Said:
 
 
 def other_than(
-    initial: torch.Tensor, wanted: names.Wanted, read_at: str, *, older: bool = False
+    initial: Sequence[torch.Tensor],
+    wanted: names.Wanted,
+    read_at: str,
+    *,
+    older: bool = False,
 ) -> tuple[str, str] | None:
     """Return what the code fills a state with, and `file:line`, if it begins with something else.
 
     Args:
-        initial: What the first pass read.
+        initial: What the first pass read, and where a value is under way for longer, those after.
         wanted: What says whether a value is the state.
         read_at: `file:line` where it is read.
         older: Whether that was there before the session, so that `None` is something else.
@@ -75,14 +79,14 @@ def other_than(
     return source.text_of(file, value), f"{file}:{value.lineno}"
 
 
-def _is_other(initial: torch.Tensor, value: ast.expr, older: bool) -> bool:
+def _is_other(initial: Sequence[torch.Tensor], value: ast.expr, older: bool) -> bool:
     """Say whether an expression is known to give something else than a state began with."""
     if isinstance(value, ast.Constant) and value.value is None:
         return older
     if isinstance(value, ast.Tuple | ast.List):
         return all(_is_other(initial, one, older) for one in value.elts)
     number = _fill(value)
-    return number is not None and not bool((initial == number).all())
+    return number is not None and not any(bool((one == number).all()) for one in initial)
 
 
 def _said(reader: Reader, name: str, held: Any, path: str, read_at: str) -> _Said | None:
@@ -102,6 +106,7 @@ def _of_attribute(attribute: str, kind: type, files: set[str], read_at: str) -> 
     for file in sorted(files):
         tree = source.tree_of(file)
         for scope in source.scopes(tree) if tree is not None else ():
+            found.is_changed |= _begins_by(scope, read_at)
             if _holds_line(scope, read_at) or _has_its_own(scope, attribute, kind):
                 continue
             for value in _assigned_to(scope, attribute):
@@ -123,6 +128,20 @@ def _has_its_own(scope: Scope, attribute: str, kind: type) -> bool:
     me = scope.args.args[0].arg
     is_mine = all(isinstance(one, ast.Name) and one.id == me for one in owners)
     return is_mine and all(one.__name__ != around.name for one in kind.__mro__)
+
+
+def _begins_by(scope: Scope, read_at: str) -> bool:
+    """Say whether setting up an object calls it: what it begins with is what that left."""
+    if getattr(scope, "name", "") not in constancy.SETTING_UP:
+        return False
+    tree = source.tree_of(source.file_of(scope))
+    reading = {
+        getattr(one, "name", "")
+        for one in (source.scopes(tree) if tree else ())
+        if _holds_line(one, read_at)
+    }
+    called = [one for one in source.own_nodes(scope) if isinstance(one, ast.Call)]
+    return any(last_name(one.func) in {"self", *reading} for one in called)
 
 
 def _holds_line(scope: Scope, location: str) -> bool:

@@ -150,7 +150,7 @@ def _new(session: Session, node: TracedNode, found: CarriedState) -> list[Carrie
     if any(value.dtype not in DTYPE_NAMES for value, _ in values):  # no bundle can hold it
         return []
     called = _called(session, found)
-    first, is_older = values[0][0], found.begins_before
+    first, is_older = [value for value, _ in values], found.begins_before
     other = beginnings.other_than(first, _shows(session, found), found.location, older=is_older)
     if other is not None:
         session.tell(findings.begins_warm(node.name, called, *other))

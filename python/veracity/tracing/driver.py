@@ -171,7 +171,7 @@ def around(
     regions = [(reader, _region(reader, place)) for reader, place in readers]
     mentioned = {name for _, nodes in regions for name in _mentioned(nodes)}
     elsewhere = [
-        (_reader_in(scope, reader), source.own_nodes(scope))
+        (_reader_in(scope, reader), source.later_nodes(scope))
         for scope, reader in _reachable(trees, mentioned, own)
         if all(scope is not one.scope for one, _ in readers)
     ]

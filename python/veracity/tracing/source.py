@@ -168,15 +168,17 @@ def _own_nodes(scope: Scope) -> Iterator[ast.AST]:
 
 
 def later_nodes(scope: Scope) -> list[ast.AST]:
-    """Return the own nodes of a function that do not run in the first round of a loop only."""
-    return [node for node in own_nodes(scope) if not _is_at_first(node, scope)]
+    """Return the own nodes of a function that may run after the first round of its loop."""
+    return [node for node in own_nodes(scope) if not _is_over(node, scope)]
 
 
-def _is_at_first(node: ast.AST, scope: Scope) -> bool:
+def _is_over(node: ast.AST, scope: Scope) -> bool:
     inner, outer = node, getattr(node, "parent", None)
     while outer is not None and outer is not scope:
-        if isinstance(outer, ast.If) and inner in outer.body and holds_at_first(outer.test):
-            return True
+        if isinstance(outer, ast.If) and inner in outer.body:
+            never = isinstance(outer.test, ast.Constant) and not outer.test.value
+            if never or holds_at_first(outer.test):
+                return True
         inner, outer = outer, getattr(outer, "parent", None)
     return False
 

@@ -51,7 +51,7 @@ class States:
             raise refuse("VER0902", message, location=location)
         if entry.name not in node.inputs:
             value = entry.value
-            other = beginnings.other_than(value, lambda held: held is value, location)
+            other = beginnings.other_than([value], lambda held: held is value, location)
             if other is not None:
                 self._session.tell(findings.begins_warm(node.name, entry.name, *other))
         return self._session.inputs.mark_input(
