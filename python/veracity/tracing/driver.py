@@ -319,7 +319,7 @@ def _reachable(
     """Give the functions that may run between passes of a node."""
     outlines = [(_outline(file), reader) for file, reader in trees.items()]
     found = mentioned.union(*(outline.unasked for outline, _ in outlines))
-    done: set[str] = set(constancy.SETTING_UP)
+    done: set[str] = set(constancy.SETTING_UP) - found
     count = 0
     while names := sorted(found - done):  # in the same order each time
         done.update(names)
@@ -364,12 +364,21 @@ def _outline(file: str) -> _Outline:
         if any(_is_registered(one) or _gives_way(one) for one in scopes):
             unasked.add(name)
     known = _PASSIVE.union(one.name for one in classes)
-    unasked |= {name for name in functions if _is_dunder(name)}
+    unasked |= {name for name in functions if _is_dunder(name)} - constancy.SETTING_UP
+    if any(map(_makes_classes, nodes)):
+        unasked.add("__init_subclass__")
     for one in classes:
         plain = [base.value if isinstance(base, ast.Subscript) else base for base in one.bases]
         if not {last_name(base) for base in plain} <= known:
             unasked |= {f.name for f in one.body if isinstance(f, ast.FunctionDef)}
     return _Outline(functions, frozenset(unasked))
+
+
+def _makes_classes(node: ast.AST) -> bool:
+    """Say whether a call makes a class while the program runs, or loads a module that does."""
+    name = last_name(node.func) if isinstance(node, ast.Call) else ""
+    given = len(node.args) if isinstance(node, ast.Call) else 0
+    return name in ("import_module", "exec_module", "__import__") or (name == "type" and given == 3)
 
 
 def _handed_on(node: ast.AST) -> str:

@@ -204,12 +204,13 @@ class PythonStates:
         followed = self._session.array_states.paths(node)
         readers = [scope for scope, _ in code]
         for (path, key), value in self._first.get(node.name, {}).items():
-            is_attribute = key.startswith(".") and path.endswith(key)
+            way, _, rest = path.rpartition(key) if key.startswith(".") else ("", "", path)
+            is_attribute = path != rest and (not rest or rest.startswith("["))
             is_object = isinstance(value, heap.Mark)
             is_known = is_object and (issubclass(value.kind, _NOT_ASSIGNED) or path in followed)
             if is_known or (is_object and not is_attribute) or (node.name, key) in self._judged:
                 continue
-            owner = kinds.get(path.removesuffix(key)) if is_attribute else None
+            owner = kinds.get(way) if is_attribute and not rest else None
             store = around.change_of(key, owner, readers)
             found = None if store is None else _decides(code, key)
             if found is not None and store is not None:
