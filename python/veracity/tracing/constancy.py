@@ -32,7 +32,7 @@ MOST_DEPTH = 12
 #: Callers of a running function that are looked at for what they give it.
 MOST_CALLERS = 3
 _USER = 0
-_BRANCHES = (ast.If, ast.IfExp, ast.Try, ast.Match)
+BRANCHES = (ast.If, ast.IfExp, ast.Try, ast.Match)
 #: Functions that set a new object up: what they assign is assigned once.
 SETTING_UP = words("__init__ __post_init__ __new__ __init_subclass__")
 #: What gives something else each time, or whatever was in memory.
@@ -164,7 +164,7 @@ def reader_of(frame: FrameType, callers: int = MOST_CALLERS) -> Reader | None:
 
 def _called_by(caller: Reader, frame: FrameType, found: Reader) -> Reader:
     """Note what a function is given, where its caller shows it."""
-    place = source.place_of(frame.f_code, frame.f_lasti, frame.f_lineno)
+    place = source.place_of(frame.f_code, source.instruction_of(frame), frame.f_lineno)
     call = place.nodes[0] if place is not None else None
     declared = getattr(found.scope, "args", None)
     if not isinstance(call, ast.Call) or not isinstance(declared, ast.arguments):
@@ -312,7 +312,7 @@ def is_conditional(node: ast.AST, scope: Scope) -> bool:
     """Say whether something decides whether a statement of a function runs."""
     outer = getattr(node, "parent", None)
     while outer is not None and outer is not scope:
-        if isinstance(outer, _BRANCHES):
+        if isinstance(outer, BRANCHES):
             return True
         outer = getattr(outer, "parent", None)
     return False

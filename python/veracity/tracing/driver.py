@@ -20,12 +20,13 @@ from veracity.tracing.classes import is_users
 from veracity.tracing.constancy import Reader
 from veracity.tracing.flow import LOOPS, has_marks
 from veracity.tracing.flow.task import last_name
+from veracity.tracing.living import classes_around
 from veracity.tracing.operations import owner_of_file, words
 from veracity.tracing.source import Scope
-from veracity.tracing.stores import ANY, NETWORK, WHOLE, Calls, Store, stores_in
+from veracity.tracing.stores import ANY, NETWORK, WHOLE, Calls, Region, Store, stores_in
 
-#: Functions around a node that are looked at, and functions that they mention.
-MOST_FRAMES, MOST_SCOPES = 8, 400
+#: Functions around a node that are looked at, and how far those are followed that they mention.
+MOST_FRAMES, MOST_ROUNDS = 8, 60
 _USER = 0
 #: Classes of others whose methods nobody calls but their owner's code.
 _PASSIVE = words(
@@ -168,17 +169,18 @@ def around(
     trees = {source.file_of(one.scope): one for one, _ in readers}
     for scope in own:
         trees.setdefault(source.file_of(scope), readers[0][0])
-    regions = [(reader, _region(reader, place)) for reader, place in readers]
-    mentioned = {name for _, nodes in regions for name in _mentioned(nodes)}
+    regions = [_region(reader, place) for reader, place in readers]
+    mentioned = {name for region in regions for name in _mentioned(region.nodes)}
+    living = classes_around(innermost)
     elsewhere = [
-        (_reader_in(scope, reader), source.later_nodes(scope))
-        for scope, reader in _reachable(trees, mentioned, own)
+        Region(_reader_in(scope, reader), source.later_nodes(scope))
+        for scope, reader in _reachable(trees, mentioned, own, living)
         if all(scope is not one.scope for one, _ in readers)
     ]
     calls = _calls_in([*regions, *elsewhere])
     parts = [*zip(regions, _OF_CALLERS, strict=False), *((one, None) for one in elsewhere)]
-    for (reader, nodes), own_names in parts:
-        for key, store in stores_in(reader, nodes, own_names, calls):
+    for region, own_names in parts:
+        for key, store in stores_in(region, own_names, calls):
             found.stores.setdefault(key, []).append(store)
     found.moved = frozenset(_moved(readers[0][0], own))
     return found
@@ -189,12 +191,12 @@ def _reader_in(scope: Scope, near: Reader) -> Reader:
     return replace(near, scope=scope, names=names, goes_round=False)
 
 
-def _calls_in(parts: Iterable[tuple[Reader, Iterable[ast.AST]]]) -> Calls:
+def _calls_in(regions: Iterable[Region]) -> Calls:
     found: dict[str, list[tuple[Reader, ast.Call]]] = {}
-    for reader, nodes in parts:
-        for node in nodes:
+    for region in regions:
+        for node in region.nodes:
             if isinstance(node, ast.Call):
-                found.setdefault(last_name(node.func), []).append((reader, node))
+                found.setdefault(last_name(node.func), []).append((region.reader, node))
     return found
 
 
@@ -202,11 +204,11 @@ def _moved(marking: Reader, own: list[Scope]) -> Iterator[str]:
     """Give the names of what a node assigns, and of what it changes in place."""
     nodes = source.own_nodes(marking.scope)
     spans = _spans(nodes)
-    parts = [(marking, [node for node in nodes if _is_within(node, spans)])]
-    parts += [(_reader_in(scope, marking), source.own_nodes(scope)) for scope in own]
+    parts = [Region(marking, [node for node in nodes if _is_within(node, spans)])]
+    parts += [Region(_reader_in(scope, marking), source.own_nodes(scope)) for scope in own]
     calls = _calls_in(parts)
-    for reader, inside in parts:
-        yield from (key for key, _ in stores_in(reader, inside, "=", calls))
+    for part in parts:
+        yield from (key for key, _ in stores_in(part, "=", calls))
 
 
 def _run_inside(marking: Scope, own: list[Scope]) -> list[Scope]:
@@ -247,12 +249,12 @@ def _frames(
             frame = frame.f_back
         if frame is None:
             return
-        place = source.place_of(frame.f_code, frame.f_lasti, frame.f_lineno)
+        place = source.place_of(frame.f_code, source.instruction_of(frame), frame.f_lineno)
         reader = constancy.reader_of(frame)
         if place is None or reader is None:
             return
         yield reader, place.nodes[0]
-        way = (*way, (id(frame.f_code), frame.f_lasti))
+        way = (*way, (id(frame.f_code), source.instruction_of(frame)))
         if constancy.in_loop(place.nodes[0]) or _in_comprehension(place.nodes[0]):
             if is_over_nodes or not begins_another(way):
                 return
@@ -268,7 +270,7 @@ def _in_comprehension(node: ast.AST | None) -> bool:
     return False
 
 
-def _region(reader: Reader, place: ast.AST) -> list[ast.AST]:
+def _region(reader: Reader, place: ast.AST) -> Region:
     """Return what of a function runs from tick to tick, without what is inside of nodes."""
     loop: ast.AST | None = None
     outer: ast.AST | None = place
@@ -279,11 +281,12 @@ def _region(reader: Reader, place: ast.AST) -> list[ast.AST]:
             loop = outer
         outer = getattr(outer, "parent", None)
     if loop is None and isinstance(reader.scope, ast.Module):
-        return []  # it runs once
+        return Region(reader, [])  # it runs once
     own = source.later_nodes(reader.scope)  # a bundle begins with the first round as well
     inside = set(ast.walk(loop)) if loop is not None else set(own)
     spans = _spans(own)
-    return [node for node in own if node in inside and not _is_within(node, spans)]
+    nodes = [node for node in own if node in inside and not _is_within(node, spans)]
+    return Region(reader, nodes, loop)
 
 
 def _spans(nodes: Iterable[ast.AST]) -> list[tuple[int, int]]:
@@ -314,25 +317,45 @@ def _mentioned(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _reachable(
-    trees: dict[str, Reader], mentioned: set[str], own: Collection[Scope]
+    trees: dict[str, Reader], mentioned: set[str], own: Collection[Scope], living: set[str]
 ) -> Iterator[tuple[Scope, Reader]]:
-    """Give the functions that may run between passes of a node."""
+    """Give the functions that may run between passes of a node.
+
+    Args:
+        trees: The files that are searched.
+        mentioned: Names that the code around the node mentions.
+        own: The functions of the node.
+        living: Classes that have objects. Methods of others run only if something that may run has
+            the name of the class.
+    """
     outlines = [(_outline(file), reader) for file, reader in trees.items()]
     found = mentioned.union(*(outline.unasked for outline, _ in outlines))
-    done: set[str] = set(constancy.SETTING_UP) - found
-    count = 0
-    while names := sorted(found - done):  # in the same order each time
-        done.update(names)
-        for name in names:
-            for outline, reader in outlines:
-                for scope in outline.functions.get(name, ()):
-                    if any(scope is one for one in own):
-                        continue
-                    count += 1
-                    if count > MOST_SCOPES:
-                        return
-                    yield scope, reader
-                    found.update(_mentioned(source.own_nodes(scope)))
+    waiting = {
+        scope: (name, reader)
+        for outline, reader in outlines
+        for name, scopes in sorted(outline.functions.items())  # in the same order each time
+        for scope in scopes
+        if name not in constancy.SETTING_UP - outline.unasked and scope not in own
+    }
+    for _ in range(MOST_ROUNDS):
+        known = living | found
+        fresh = [
+            (scope, reader)
+            for scope, (name, reader) in waiting.items()
+            if name in found and _has_objects(scope, known)
+        ]
+        if not fresh:
+            return
+        yield from fresh
+        for scope, _ in fresh:
+            del waiting[scope]
+            found.update(_mentioned(source.later_nodes(scope)))
+
+
+def _has_objects(scope: Scope, known: set[str]) -> bool:
+    """Say whether a function is no method, or one of a class that is known."""
+    outer = getattr(scope, "parent", None)
+    return not isinstance(outer, ast.ClassDef) or outer.name in known
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from veracity.tracing import source
 from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
 from veracity.tracing.trail import user_frame
@@ -115,7 +116,7 @@ class Paths:
             return None
         caller = frame.f_back
         if caller is not None and _owner(caller.f_code) == _USER:
-            place = (caller.f_code, caller.f_lasti)
+            place = (caller.f_code, source.instruction_of(caller))
             self._way.called.setdefault(place, set()).add(frame.f_code)
         return self._follow(frame)
 
@@ -125,7 +126,7 @@ class Paths:
 
         def heard(frame: FrameType, event: str, _: Any) -> Any:
             if event == "opcode":
-                seen.add(frame.f_lasti)
+                seen.add(source.instruction_of(frame))
                 way.left -= 1
                 if way.left < 0:
                     way.is_whole = False

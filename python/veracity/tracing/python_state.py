@@ -140,7 +140,11 @@ class PythonStates:
         seen = list(walk)
         if node.name in self._drivers:
             self._kinds[node.name] = {path: type(value) for path, _, value in seen}
-            self._tensors[node.name] = {path: key for path, key, one in seen if _is_tensor(one)}
+            self._tensors[node.name] = {
+                path: key
+                for path, key, one in seen
+                if _is_tensor(one) and (key[0] != "=" or path == key[1:])  # no dict of inputs
+            }
         self._session.array_states.look(node, seen)
         self._session.queues.look(node, seen)
         followed = self._session.array_states.paths(node)
@@ -218,21 +222,43 @@ class PythonStates:
                 told = findings.assigned_around(node.name, path, store.location, found.taint.what)
                 self._session.tell(told)
         for path, key in self._tensors.pop(node.name, {}).items():
-            is_attribute = key.startswith(".") and path.endswith(key)
-            owner = kinds.get(path.removesuffix(key)) if is_attribute else None
-            store = around.change_of_state(key, owner)
-            if store is not None and _decides(code, key) is not None:
-                self._session.tell(findings.moved_around(node.name, path, store.location))
+            if (node.name, key) not in self._judged and _decides(code, key) is not None:
+                is_attribute = key.startswith(".") and path.endswith(key)
+                owner = kinds.get(path.removesuffix(key)) if is_attribute else None
+                self._tell_written(node, around, (path, key, owner), readers)
         networks = {path: kind for path, kind in kinds.items() if issubclass(kind, torch.nn.Module)}
         changed = around.change_of_network(networks)
         if changed is not None:
             self._session.tell(findings.changed_network(node.name, changed.location))
 
+    def _tell_written(
+        self,
+        node: TracedNode,
+        around: driver.Driver,
+        tensor: tuple[str, str, type | None],
+        readers: list[source.Scope],
+    ) -> None:
+        """Tell about a tensor that the code around a node may write one day."""
+        path, key, owner = tensor
+        written = around.change_of_state(key, owner)
+        store = written or around.change_of(key, owner, readers)
+        if written is not None:
+            told = findings.moved_around(node.name, path, written.location)
+        elif store is not None:
+            told = findings.assigned_around(node.name, path, store.location, "value")
+        else:
+            return
+        self._judged.add((node.name, key))
+        self._session.tell(told)
+
     def change_of(self, node: TracedNode, key: str, owner: type | None) -> str | None:
-        """Return the line on which the code around a node may assign something."""
+        """Return the line on which the code around a node may assign something, once."""
         around = self._drivers.get(node.name)
         store = None if around is None else around.change_of(key, owner)
-        return None if store is None else store.location
+        if store is None or (node.name, key) in self._judged:
+            return None
+        self._judged.add((node.name, key))
+        return store.location
 
     def decides(self, node: TracedNode, key: str) -> bool:
         """Say whether something that the source has this name for decides anything in a node."""

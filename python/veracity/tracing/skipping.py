@@ -151,7 +151,8 @@ class Skips:
         frame = user_frame()
         if frame is None or not self._session.nodes or recorder.has_open():
             return
-        key, is_derived = (id(frame.f_code), frame.f_lasti), recorder.is_derived(tensor)
+        key = (id(frame.f_code), source.instruction_of(frame))
+        is_derived = recorder.is_derived(tensor)
         if key not in self._left or (is_derived and self._left[key].who != _OF_NODE):
             is_glue = is_derived and what != "array"
             done = self._done() if is_glue else frozenset(self._session.nodes)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -75,6 +76,19 @@ def place_of(code: CodeType, instruction: int, line: int) -> Place | None:
     if not nodes:
         return None
     return Place(code.co_filename, scope_of(nodes[0]), nodes)
+
+
+#: Python 3.11 makes a call in two instructions. Once it has specialised a call of a builtin, the
+#: first does all of it, so that one call has two places.
+_FIRST_OF_CALL = dis.opmap.get("PRECALL")
+_SIZE_OF_FIRST = 4
+
+
+def instruction_of(frame: FrameType) -> int:
+    """Return the instruction that a function is at: of a call, the same one each time."""
+    at = frame.f_lasti
+    is_first = _FIRST_OF_CALL is not None and at >= 0 and frame.f_code.co_code[at] == _FIRST_OF_CALL
+    return at + _SIZE_OF_FIRST if is_first else at
 
 
 def scope_of(node: ast.AST) -> Scope:

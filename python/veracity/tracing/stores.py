@@ -6,7 +6,7 @@ import ast
 import functools
 import io
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import ModuleType
 
@@ -16,6 +16,7 @@ import torch
 from veracity.tracing import constancy, observers, resolving, source
 from veracity.tracing.classes import is_users
 from veracity.tracing.constancy import Reader
+from veracity.tracing.flow import LOOPS
 from veracity.tracing.flow.task import last_name
 from veracity.tracing.operations import words
 from veracity.tracing.source import Scope
@@ -87,28 +88,52 @@ class Store:
         return is_inside and source.file_of(scope) == source.file_of(home)
 
 
+@dataclass(frozen=True)
+class Region:
+    """A part of a function.
+
+    Attributes:
+        reader: The function.
+        nodes: The part of it.
+        tick: The loop in it that runs once a tick, if there is one.
+    """
+
+    reader: Reader
+    nodes: list[ast.AST]
+    tick: ast.AST | None = None
+
+    def runs_always(self, node: ast.AST) -> bool:
+        """Say whether a statement runs on every tick."""
+        outer = getattr(node, "parent", None)
+        while outer is not None and outer not in (self.tick, self.reader.scope):
+            loops = isinstance(outer, ast.For) and constancy.is_fixed(outer.iter, self.reader)
+            if isinstance(outer, constancy.BRANCHES) or (isinstance(outer, LOOPS) and not loops):
+                return False
+            outer = getattr(outer, "parent", None)
+        return True
+
+
 def stores_in(
-    reader: Reader, nodes: Iterable[ast.AST], own: str | None, calls: Calls | None = None
+    region: Region, own: str | None, calls: Calls | None = None
 ) -> Iterator[tuple[str, Store]]:
     """Give what a part of a function assigns, by the names that the source of a node has for it.
 
     As in `heap.Root`: `.name` for attributes, `@name` for variables that other functions see.
 
     Args:
-        reader: The function.
-        nodes: The part of it.
+        region: The part of it.
         own: What the names of its own variables begin with; none where they do not count.
         calls: Who calls functions, by their names: what is written into a parameter is an object
             of a caller's.
     """
-    nodes = list(nodes)
+    reader, nodes = region.reader, region.nodes
     shared = _shared(reader.scope, nodes)
     found = Found(reader, calls or {})
     for node in nodes:
         is_loop = isinstance(node, ast.For | ast.AsyncFor)
         if is_loop and constancy.is_fixed(getattr(node, "iter", None), reader):
             continue  # where it changes from pass to pass, that was seen
-        always = own is not None and not constancy.is_conditional(node, reader.scope)
+        always = own is not None and region.runs_always(node)
         for name, owner, value, where in found.assigned(node):
             kind = _class_of(owner, where)
             through = "" if owner is None else last_name(owner)

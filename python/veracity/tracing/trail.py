@@ -19,6 +19,7 @@ from types import (
 )
 from typing import Any
 
+from veracity.tracing import source
 from veracity.tracing.operations import owner_of_file
 
 #: Functions of the user's that are followed from a value outwards.
@@ -92,7 +93,7 @@ def keep_step(frame: FrameType) -> Step:
     is_node = back is not None and owner_of_file(back.f_code.co_filename) == _RECORDER
     return Step(
         frame.f_code,
-        frame.f_lasti,
+        source.instruction_of(frame),
         frame.f_lineno,
         names,
         objects,

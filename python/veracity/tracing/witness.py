@@ -142,7 +142,7 @@ class Witness:
     def _keep_function(self, frame: FrameType) -> None:
         code, caller = frame.f_code, frame.f_back
         if caller is not None and self._owner(caller.f_code) == _USER:
-            self._ran.setdefault((caller.f_code, caller.f_lasti), set()).add(code)
+            self._ran.setdefault((caller.f_code, source.instruction_of(caller)), set()).add(code)
         known = code in self._functions or len(self._functions) >= MOST_FUNCTIONS
         if known or _is_for_a_log(frame):
             return
@@ -170,7 +170,7 @@ class Witness:
             caller = caller.f_back
 
     def _keep_call(self, frame: FrameType, name: str) -> None:
-        key = (frame.f_code, frame.f_lasti)
+        key = (frame.f_code, source.instruction_of(frame))
         if key not in self._calls and len(self._calls) < MOST_CALLS:
             self._calls[key] = (name, keep_trail(frame))
 
