@@ -99,6 +99,7 @@ class Operation:
         random_when: list[tuple[int, str, bool]] = ...,
         overwrites: bool = False,
         may_raise: bool = False,
+        divides: bool = False,
         reason: str = "",
     ) -> None: ...
 

@@ -229,6 +229,7 @@ class _Builder:
     def _view(self, base: fx.Node, have: Geometry, want: Geometry) -> fx.Node:
         """Return the tensor at `want` on the memory of the contiguous tensor at `have`."""
         start = want.offset - have.offset
+        base, have = self._packed(base, have)
         if not _is_contiguous(have) or start < 0 or start + _extent(want) > _count(have):
             raise unsupported(
                 "a value shares memory with another in a way that cannot be followed",
@@ -252,6 +253,17 @@ class _Builder:
             return self._ordered(apart, order)
         shaped = self._note(self.graph.call_method("view", (part, packed.sizes)))
         return self._ordered(shaped, order)
+
+    def _packed(self, base: fx.Node, have: Geometry) -> tuple[fx.Node, Geometry]:
+        """Put a tensor into the order of its memory: channels come last in pictures, say."""
+        order = tuple(sorted(range(len(have.sizes)), key=lambda dim: -have.strides[dim]))
+        sizes = tuple(have.sizes[dim] for dim in order)
+        packed = Geometry(have.offset, sizes, tuple(have.strides[dim] for dim in order))
+        if _is_contiguous(have) or not _is_contiguous(packed):
+            return base, have
+        turned = self._note(self.graph.call_method("permute", (base, order)))
+        # Elsewhere the tensor may lie in another order: then this is a copy.
+        return self._note(self.graph.call_method("contiguous", (turned,))), packed
 
     def _ordered(self, node: fx.Node, order: list[int]) -> fx.Node:
         """Put dimensions back that were sorted."""

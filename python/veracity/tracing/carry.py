@@ -233,10 +233,19 @@ def _fill_samples(session: Session, node: TracedNode) -> bool:
         agree = agree and _gives(node, sample, results)
         _doubt_guesses(session, node, number, sample.inputs, results)
         now = {name: results[name] for name in now}
+        _tell_reshaped(session, node, now)
         sample.outputs.update(now)
     for state in node.carried:
         state.now = now[state.name] if len(node.samples) == node.completed else None
     return agree
+
+
+def _tell_reshaped(session: Session, node: TracedNode, now: dict[str, torch.Tensor]) -> None:
+    """Tell about states that are of another type or shape after a pass."""
+    for state in node.carried:
+        begun, left = state.initial, now[state.name]
+        if (begun.dtype, begun.shape) != (left.dtype, left.shape):
+            session.tell(findings.lost_state(node.name, "reshaped", state.found.location))
 
 
 def _gives(node: TracedNode, sample: Sample, results: dict[str, torch.Tensor]) -> bool:

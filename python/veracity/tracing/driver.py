@@ -335,7 +335,7 @@ def _reachable(
         for outline, reader in outlines
         for name, scopes in sorted(outline.functions.items())  # in the same order each time
         for scope in scopes
-        if name not in constancy.SETTING_UP - outline.unasked and scope not in own
+        if name not in constancy.SETTING_UP - outline.makes_classes and scope not in own
     }
     for _ in range(MOST_ROUNDS):
         known = living | found
@@ -367,10 +367,12 @@ class _Outline:
         unasked: The names of those that run when somebody else says so: callbacks, generators,
             tasks, methods that a class of others calls, and what Python calls by itself
             (`__exit__`).
+        makes_classes: What sets up classes, where the file makes some while it runs.
     """
 
     functions: dict[str, list[Scope]]
     unasked: frozenset[str]
+    makes_classes: frozenset[str]
 
 
 @functools.lru_cache(maxsize=64)
@@ -388,13 +390,12 @@ def _outline(file: str) -> _Outline:
             unasked.add(name)
     known = _PASSIVE.union(one.name for one in classes)
     unasked |= {name for name in functions if _is_dunder(name)} - constancy.SETTING_UP
-    if any(map(_makes_classes, nodes)):
-        unasked.add("__init_subclass__")
     for one in classes:
         plain = [base.value if isinstance(base, ast.Subscript) else base for base in one.bases]
         if not {last_name(base) for base in plain} <= known:
             unasked |= {f.name for f in one.body if isinstance(f, ast.FunctionDef)}
-    return _Outline(functions, frozenset(unasked))
+    late = words("__init_subclass__" if any(map(_makes_classes, nodes)) else "")
+    return _Outline(functions, frozenset(unasked | late), late)
 
 
 def _makes_classes(node: ast.AST) -> bool:

@@ -290,6 +290,10 @@ _LOST = {
         "some of its places still hold their first value",
         "record more passes: as many as the history is long, and two more",
     ),
+    "reshaped": (
+        "it has another type or shape then: an export holds one",
+        "begin with what it comes to, such as `torch.zeros(1, 3, dtype=torch.float32)`",
+    ),
     "irregular": ("not after the same number of passes each time", _DECLARE),
 }
 

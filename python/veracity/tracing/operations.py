@@ -94,7 +94,12 @@ _MAY_RAISE = words(
     "linalg_solve_triangular triangular_solve multinomial embedding embedding_bag one_hot gather "
     "scatter scatter_ scatter_add scatter_add_ index_select index_add index_add_ index_copy "
     "index_copy_ index_fill index_fill_ index_put index_put_ take take_along_dim put_ bincount "
-    "nll_loss cross_entropy _assert _assert_async repeat_interleave"
+    "nll_loss cross_entropy _assert _assert_async repeat_interleave quantile nanquantile"
+)
+#: Integers divided by zero raise.
+_DIVIDING = words(
+    "floor_divide floor_divide_ __floordiv__ __rfloordiv__ __ifloordiv__ remainder remainder_ "
+    "__mod__ __rmod__ __imod__ fmod fmod_ div div_ divide divide_"
 )
 # Random only when all of these are true: (position, name, default).
 _RANDOM_WHEN: dict[str, tuple[tuple[int, str, bool], ...]] = {
@@ -179,6 +184,7 @@ def classify(func: Callable[..., Any], number: int) -> Operation:
         random_when=list(_RANDOM_WHEN.get(name, ())),
         overwrites=name in _OVERWRITES,
         may_raise=name in _MAY_RAISE,
+        divides=name in _DIVIDING,
     )
 
 
@@ -234,6 +240,7 @@ def _classify_overload(func: torch._ops.OpOverload, number: int) -> Operation:
         random=torch.Tag.nondeterministic_seeded in func.tags,
         overwrites=name in _OVERWRITES,
         may_raise=name in _MAY_RAISE,
+        divides=name in _DIVIDING,
     )
 
 

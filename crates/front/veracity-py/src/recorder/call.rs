@@ -170,8 +170,11 @@ impl Recorder {
         pending: Option<&Pending<'_>>,
     ) -> PyResult<()> {
         let Some(pending) = pending.filter(|pending| pending.traced) else { return Ok(()) };
-        let by_index = operation.indexes() && pending.arguments.tensors.len() > 1;
-        if !operation.may_raise && !by_index {
+        let tensors = &pending.arguments.tensors;
+        let by_index = operation.indexes() && tensors.len() > 1;
+        let by_zero = operation.divides && tensors.iter().all(is_integer);
+        // What is read of a result whose size depends on values may not be there.
+        if !operation.may_raise && !operation.ragged && !by_index && !by_zero {
             return Ok(());
         }
         let mut state = self.lock(py);
@@ -721,4 +724,9 @@ fn is_everything(key: &Argument) -> bool {
         let key = key.bind(py);
         key.is(py.Ellipsis()) || key.repr().is_ok_and(|text| text == "slice(None, None, None)")
     })
+}
+
+fn is_integer(tensor: &Bound<'_, PyAny>) -> bool {
+    let floats = tensor.call_method0(pyo3::intern!(tensor.py(), "is_floating_point"));
+    floats.is_ok_and(|floats| !floats.is_truthy().unwrap_or(true))
 }

@@ -53,6 +53,8 @@ pub(crate) struct Operation {
     pub(super) random_when: Vec<(usize, String, bool)>,
     /// Whether it raises on some values and not on others.
     pub(super) may_raise: bool,
+    /// Whether it divides: integers by zero raise, floats do not.
+    pub(super) divides: bool,
     /// Whether it replaces every element of what it writes without looking at the old ones.
     pub(super) overwrites: bool,
     /// Why it is refused.
@@ -64,7 +66,7 @@ impl Operation {
     #[new]
     #[pyo3(signature = (number, name, kind, *, writes=vec![], switch=None, identity=false,
                         may_alias=false, ragged=false, random=false, random_when=vec![], overwrites=false,
-                        may_raise=false, reason=String::new()))]
+                        may_raise=false, divides=false, reason=String::new()))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[expect(clippy::fn_params_excessive_bools, reason = "keywords in Python")]
     fn new(
@@ -80,6 +82,7 @@ impl Operation {
         random_when: Vec<(usize, String, bool)>,
         overwrites: bool,
         may_raise: bool,
+        divides: bool,
         reason: String,
     ) -> PyResult<Self> {
         let kind = match kind {
@@ -105,6 +108,7 @@ impl Operation {
             random,
             random_when,
             may_raise,
+            divides,
             overwrites,
             reason,
         })

@@ -109,7 +109,7 @@ impl Sites {
             if user.is_some() {
                 let instruction = current.getattr(pyo3::intern!(py, "f_lasti"))?.extract()?;
                 self.owner(&code)?; // holds it
-                key.push((code.as_ptr() as usize, instruction));
+                key.push((code.as_ptr() as usize, of_call(&code, instruction)?));
             }
             let back = current.getattr(pyo3::intern!(py, "f_back"))?;
             frame = (!back.is_none()).then_some(back);
@@ -157,13 +157,37 @@ impl Sites {
         if let Some(site) = self.known.get(&key) {
             return Ok(*site);
         }
+        let of_call = (key.0, of_call(code, instruction)?);
+        if let Some(site) = self.known.get(&of_call).copied() {
+            self.known.insert(key, site);
+            return Ok(site);
+        }
         let file: String = code.getattr(pyo3::intern!(py, "co_filename"))?.extract()?;
         let line: Option<u32> = frame.getattr(pyo3::intern!(py, "f_lineno"))?.extract()?;
         let site = SiteId(u32::try_from(self.locations.len()).unwrap_or(0));
         self.locations.push(format!("{file}:{}", line.unwrap_or(0)));
         self.known.insert(key, site);
+        self.known.insert(of_call, site);
         Ok(site)
     }
+}
+
+/// Python 3.11 makes a call in two instructions, `PRECALL` and `CALL`. Once it has specialised a
+/// call of a builtin, `PRECALL` does all of it, so that one call has two places.
+const PRECALL: u8 = 166;
+const PRECALL_SIZE: i32 = 4;
+
+/// The place of a call: the same before it was specialised and after.
+fn of_call(code: &Bound<'_, PyAny>, instruction: i32) -> PyResult<i32> {
+    let py = code.py();
+    let version = py.version_info();
+    let Ok(at) = usize::try_from(instruction) else { return Ok(instruction) };
+    if (version.major, version.minor) != (3, 11) {
+        return Ok(instruction);
+    }
+    let instructions = code.getattr(pyo3::intern!(py, "co_code"))?;
+    let is_first = instructions.get_item(at)?.extract::<u8>()? == PRECALL;
+    Ok(if is_first { instruction + PRECALL_SIZE } else { instruction })
 }
 
 #[expect(unsafe_code, reason = "PyO3 has no safe way to the current frame")]
