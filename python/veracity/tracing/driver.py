@@ -82,6 +82,20 @@ class Driver:
             return self._change_in(argument, caller)
         return self._change(key, owner, readers)
 
+    def may_be_marked(self, key: str) -> bool:
+        """Say whether a variable of the function that marks inputs is given, or is an input."""
+        scope = self.innermost.scope
+        if not key.startswith("="):
+            return False
+        marked = {
+            name
+            for node in source.own_nodes(scope)
+            for target, value in constancy.targets(node)
+            if isinstance(value, ast.Call) and last_name(value.func) in observers.MARKS_IN
+            for name, _ in constancy.pairs(target, value)
+        }
+        return key[1:] in marked | constancy.parameters_of(scope)
+
     def _change_in(self, node: ast.expr, reader: Reader) -> Store | None:
         """Return what may change an argument that a caller gives."""
         for one in ast.walk(node):

@@ -222,7 +222,8 @@ class PythonStates:
                 told = findings.assigned_around(node.name, path, store.location, found.taint.what)
                 self._session.tell(told)
         for path, key in self._tensors.pop(node.name, {}).items():
-            if (node.name, key) not in self._judged and _decides(code, key) is not None:
+            is_judged = (node.name, key) in self._judged or around.may_be_marked(key)
+            if not is_judged and _decides(code, key) is not None:
                 is_attribute = key.startswith(".") and path.endswith(key)
                 owner = kinds.get(path.removesuffix(key)) if is_attribute else None
                 self._tell_written(node, around, (path, key, owner), readers)

@@ -135,6 +135,8 @@ def stores_in(
             continue  # where it changes from pass to pass, that was seen
         always = own is not None and region.runs_always(node)
         for name, owner, value, where in found.assigned(node):
+            if own is None and owner is not None and _is_fresh(owner, where):
+                continue  # it is made there, and nobody has it yet
             kind = _class_of(owner, where)
             through = "" if owner is None else last_name(owner)
             store = Store(value, getattr(node, "lineno", 0), reader, always, kind, through)
@@ -145,6 +147,27 @@ def stores_in(
                 yield f"{own}{name}", store
             if shared is None or name in shared:
                 yield f"@{name}", replace(store, home=_home(reader.scope, name, nodes))
+
+
+def _is_fresh(owner: ast.expr, reader: Reader) -> bool:
+    """Say whether a function makes the object itself that it changes."""
+    while isinstance(owner, ast.Attribute | ast.Subscript):
+        owner = owner.value
+    if isinstance(owner, ast.Call):
+        return _makes_object(owner, reader)
+    if not isinstance(owner, ast.Name) or owner.id in constancy.parameters_of(reader.scope):
+        return False
+    made = _shown_by(reader.scope).get(owner.id, [])
+    calls = [one for one in made if isinstance(one, ast.Call)]
+    return bool(made) and made == calls and all(_makes_object(one, reader) for one in calls)
+
+
+def _makes_object(call: ast.Call, reader: Reader) -> bool:
+    """Say whether a call is that of a class: `Net(3).eval()`."""
+    func = call.func
+    while isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call):
+        func = func.value.func
+    return isinstance(func, ast.Subscript) or isinstance(reader.names.resolve(func), type)
 
 
 def _shared(scope: Scope, nodes: list[ast.AST]) -> set[str] | None:
