@@ -60,11 +60,13 @@ class Driver:
         innermost: The function that marks inputs, or that calls the one that is a node.
         stores: What it assigns, as `stores_in` names it.
         moved: What the node itself assigns or changes, by the same names.
+        inside: The functions of the node.
     """
 
     innermost: Reader
     stores: dict[str, list[Store]] = field(default_factory=dict)
     moved: frozenset[str] = frozenset()
+    inside: tuple[Scope, ...] = ()
 
     def change_of(
         self, key: str, owner: type | None, readers: Collection[Scope] = ()
@@ -197,6 +199,7 @@ def around(
         for key, store in stores_in(region, own_names, calls):
             found.stores.setdefault(key, []).append(store)
     found.moved = frozenset(_moved(readers[0][0], own))
+    found.inside = (readers[0][0].scope, *own)
     return found
 
 

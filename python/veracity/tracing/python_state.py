@@ -221,9 +221,10 @@ class PythonStates:
                 self._judged.add((node.name, key))
                 told = findings.assigned_around(node.name, path, store.location, found.taint.what)
                 self._session.tell(told)
+        inside = [one for one in code if any(one[0] is scope for scope in around.inside)]
         for path, key in self._tensors.pop(node.name, {}).items():
             is_judged = (node.name, key) in self._judged or around.may_be_marked(key)
-            if not is_judged and _decides(code, key) is not None:
+            if not is_judged and _decides(inside, key) is not None:
                 is_attribute = key.startswith(".") and path.endswith(key)
                 owner = kinds.get(path.removesuffix(key)) if is_attribute else None
                 self._tell_written(node, around, (path, key, owner), readers)
