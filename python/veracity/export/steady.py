@@ -42,13 +42,17 @@ class Steadiness:
         """Say whether every engine has to give this answer."""
         if any(self._parts(sample, found, self._bounds) for _, found in self._ways(sample)):
             return False
+        return not self.jumps(sample)
+
+    def jumps(self, sample: Sample) -> bool:
+        """Say whether rounding decides this answer."""
         if sum(use.tensor.nbytes for use in self._node.slice.constants) > MAX_BYTES:
-            return True
+            return False
         jumps = {name: _jump(bound, sample.outputs[name]) for name, bound in self._bounds.items()}
         try:
-            return not any(self._parts(sample, one, jumps) for one in self._rounded(sample))
+            return any(self._parts(sample, one, jumps) for one in self._rounded(sample))
         except Exception:  # any: not every program can be widened
-            return True
+            return False
 
     def way_to(self, sample: Sample, is_right: Callable[[Tensors], bool]) -> str | None:
         """Return the way of engines in which the program gives what is right."""
