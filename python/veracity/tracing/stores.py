@@ -345,7 +345,7 @@ class Found:
         names = self._reader.names
         made = _shown_by(self._reader.scope).get(last_name(owner), ())
         kinds = [names.resolve(one.func) for one in made if isinstance(one, ast.Call)]
-        kinds.append(names.kind(owner))
+        kinds.append(_class_of(owner, self._reader))
         return any(
             isinstance(one, type) and issubclass(one, torch.optim.Optimizer) for one in kinds
         )

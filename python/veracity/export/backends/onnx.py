@@ -28,6 +28,7 @@ from veracity.export.backends.contract import (
 from veracity.export.backends.onnx_corners import taken_apart
 from veracity.export.backends.onnx_engine import guarded
 from veracity.export.backends.onnx_exact import exact_constants
+from veracity.export.backends.onnx_halves import rounded
 from veracity.export.backends.onnx_tables import kept_tables
 from veracity.export.backends.placement import cpu_by_default, on_cpu
 from veracity.export.backends.pt2 import exported_program
@@ -327,6 +328,8 @@ def _written(
     path: Path,
     notes: list[str],
 ) -> Exported:
+    if all(value.device.type == "cpu" for value in ports.examples):
+        rounded(model)
     guarded(model)
     inputs, removed = _surviving_inputs(model, module, ports, names[0])
     _rename_ports(model, inputs, names[1])
