@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from types import FrameType
+from types import FrameType, ModuleType
 
 from veracity.tracing import constancy, observers, resolving, source
 from veracity.tracing.begun import begins_session
@@ -126,10 +127,19 @@ class Driver:
                     return one
         return None
 
-    def change_of_state(self, key: str, owner: type | None) -> Store | None:
-        """Return the place that writes what the node itself moves on from pass to pass."""
-        stores = [one for one in self.stores.get(key, ()) if one.is_of(owner)]
-        return next((one for one in stores if not one.always), None) if key in self.moved else None
+    def change_of_tensor(
+        self, key: str, owner: type | None, readers: Collection[Scope]
+    ) -> tuple[Store, bool] | None:
+        """Return the place that may write a tensor, and whether the node itself moves it on.
+
+        What another node writes arrives by an edge, or is told there.
+        """
+        stores = [one for one in self.stores.get(key, ()) if one.is_of(owner) and not one.in_node]
+        if key in self.moved:
+            found = next((one for one in stores if not one.always), None)
+        else:
+            found = self.change_of(key, owner, readers) if stores else None
+        return None if found is None or found.in_node else (found, key in self.moved)
 
     def _change(
         self, key: str, owner: type | None, readers: Collection[Scope] = ()
@@ -186,13 +196,16 @@ def around(
     for scope in own:
         trees.setdefault(source.file_of(scope), readers[0][0])
     regions = [_region(reader, place) for reader, place in readers]
-    mentioned = {name for region in regions for name in _mentioned(region.nodes)}
+    mentioned = _Mentioned()
+    for region in regions:
+        mentioned.note(region.nodes, region.reader)
     living = classes_around(innermost)
     elsewhere = [
-        Region(_reader_in(scope, reader), source.later_nodes(scope))
+        _whole(scope, reader)
         for scope, reader in _reachable(trees, mentioned, own, living)
         if all(scope is not one.scope for one, _ in readers)
     ]
+    elsewhere += _left_behind(trees, living)
     calls = _calls_in([*regions, *elsewhere])
     parts = [*zip(regions, _OF_CALLERS, strict=False), *((one, None) for one in elsewhere)]
     for region, own_names in parts:
@@ -201,6 +214,33 @@ def around(
     found.moved = frozenset(_moved(readers[0][0], own))
     found.inside = (readers[0][0].scope, *own)
     return found
+
+
+def _left_behind(trees: dict[str, Reader], living: set[str]) -> Iterator[Region]:
+    """Give what objects leave with others when they are set up, to be called one day."""
+    for file, reader in trees.items():
+        for scope in _outline(file).setting_up:
+            if _class_around(scope) in living:
+                nodes = source.own_nodes(scope)
+                inside = {
+                    part for one in nodes if isinstance(one, ast.Lambda) for part in ast.walk(one)
+                }
+                given = [one for one in nodes if one in inside or _is_handed_on(one, ast.Name)]
+                yield Region(_reader_in(scope, reader), given)
+
+
+def _class_around(scope: Scope) -> str:
+    outer = getattr(scope, "parent", None)
+    return outer.name if isinstance(outer, ast.ClassDef) else ""
+
+
+def _whole(scope: Scope, near: Reader) -> Region:
+    """Return all of a function that runs more than once."""
+    nodes = source.later_nodes(scope)
+    decorators = [getattr(one, "func", one) for one in getattr(scope, "decorator_list", ())]
+    is_node = any(last_name(one) == "method" for one in decorators)
+    spans = [(0, sys.maxsize)] if is_node else _spans(nodes)
+    return Region(_reader_in(scope, near), nodes, spans=tuple(spans))
 
 
 def _reader_in(scope: Scope, near: Reader) -> Reader:
@@ -317,7 +357,7 @@ def _spans(nodes: Iterable[ast.AST]) -> list[tuple[int, int]]:
         elif name in observers.MARKS_OUT and begin is not None:
             spans.append((begin, line))
             begin = None
-    return spans
+    return spans if begin is None else [*spans, (begin, sys.maxsize)]
 
 
 def _is_within(node: ast.AST, spans: list[tuple[int, int]]) -> bool:
@@ -333,46 +373,65 @@ def _mentioned(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield node.id
 
 
+class _Mentioned:
+    """The names that code mentions, and whose attributes they are."""
+
+    def __init__(self) -> None:
+        #: Of each name the classes of the objects that it is an attribute of; `None` for any.
+        self._owners: dict[str, set[str | None]] = {}
+
+    def note(self, nodes: Iterable[ast.AST], reader: Reader) -> None:
+        """Add what some code mentions."""
+        for node in nodes:
+            if isinstance(node, ast.Name):
+                self._owners.setdefault(node.id, set()).add(None)
+            elif isinstance(node, ast.Attribute):
+                kind = reader.names.kind(node.value)
+                known = None if kind is None or issubclass(kind, type | ModuleType) else kind
+                names = {None} if known is None else {one.__name__ for one in known.__mro__}
+                self._owners.setdefault(node.attr, set()).update(names)
+
+    def may_run(self, scope: Scope, living: set[str]) -> bool:
+        """Say whether such code may run a function; `living` classes have objects."""
+        name, outer = getattr(scope, "name", ""), getattr(scope, "parent", None)
+        owners: Collection[str | None] = self._owners.get(name, ())
+        if not isinstance(outer, ast.ClassDef):
+            return None in owners
+        by_name = _is_dunder(name) or None in owners or outer.name in owners
+        return by_name and (outer.name in living or outer.name in self._owners)
+
+
 def _reachable(
-    trees: dict[str, Reader], mentioned: set[str], own: Collection[Scope], living: set[str]
+    trees: dict[str, Reader], mentioned: _Mentioned, own: Collection[Scope], living: set[str]
 ) -> Iterator[tuple[Scope, Reader]]:
     """Give the functions that may run between passes of a node.
 
     Args:
         trees: The files that are searched.
-        mentioned: Names that the code around the node mentions.
+        mentioned: What the code around the node mentions.
         own: The functions of the node.
         living: Classes that have objects. Methods of others run only if something that may run has
             the name of the class.
     """
     outlines = [(_outline(file), reader) for file, reader in trees.items()]
-    found = mentioned.union(*(outline.unasked for outline, _ in outlines))
     waiting = {
-        scope: (name, reader)
+        scope: (reader, scope in outline.unasked)
         for outline, reader in outlines
-        for name, scopes in sorted(outline.functions.items())  # in the same order each time
-        for scope in scopes
-        if name not in constancy.SETTING_UP - outline.makes_classes and scope not in own
+        for scope in sorted(outline.functions, key=lambda one: getattr(one, "lineno", 0))
+        if scope not in own
     }
     for _ in range(MOST_ROUNDS):
-        known = living | found
         fresh = [
             (scope, reader)
-            for scope, (name, reader) in waiting.items()
-            if name in found and _has_objects(scope, known)
+            for scope, (reader, unasked) in waiting.items()
+            if unasked or mentioned.may_run(scope, living)
         ]
         if not fresh:
             return
         yield from fresh
-        for scope, _ in fresh:
+        for scope, reader in fresh:
             del waiting[scope]
-            found.update(_mentioned(source.later_nodes(scope)))
-
-
-def _has_objects(scope: Scope, known: set[str]) -> bool:
-    """Say whether a function is no method, or one of a class that is known."""
-    outer = getattr(scope, "parent", None)
-    return not isinstance(outer, ast.ClassDef) or outer.name in known
+            mentioned.note(source.later_nodes(scope), _reader_in(scope, reader))
 
 
 @dataclass(frozen=True)
@@ -380,39 +439,48 @@ class _Outline:
     """The functions of a file.
 
     Attributes:
-        functions: By their names.
-        unasked: The names of those that run when somebody else says so: callbacks, generators,
-            tasks, methods that a class of others calls, and what Python calls by itself
-            (`__exit__`).
-        makes_classes: What sets up classes, where the file makes some while it runs.
+        functions: All of them, without those that set objects up.
+        unasked: Those that run when somebody else says so: callbacks, generators, tasks, methods
+            that a class of others calls.
+        setting_up: Those that set objects up.
     """
 
-    functions: dict[str, list[Scope]]
-    unasked: frozenset[str]
-    makes_classes: frozenset[str]
+    functions: tuple[Scope, ...]
+    unasked: frozenset[Scope]
+    setting_up: tuple[Scope, ...]
 
 
 @functools.lru_cache(maxsize=64)
 def _outline(file: str) -> _Outline:
     tree = source.tree_of(file)
     nodes = [] if tree is None else list(ast.walk(tree))
-    functions: dict[str, list[Scope]] = {}
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            functions.setdefault(node.name, []).append(node)
-    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
-    unasked = {name for name in map(_handed_on, nodes) if name in functions}
-    for name, scopes in functions.items():
-        if any(_is_registered(one) or _gives_way(one) for one in scopes):
-            unasked.add(name)
-    known = _PASSIVE.union(one.name for one in classes)
-    unasked |= {name for name in functions if _is_dunder(name)} - constancy.SETTING_UP
-    for one in classes:
-        plain = [base.value if isinstance(base, ast.Subscript) else base for base in one.bases]
-        if not {last_name(base) for base in plain} <= known:
-            unasked |= {f.name for f in one.body if isinstance(f, ast.FunctionDef)}
-    late = words("__init_subclass__" if any(map(_makes_classes, nodes)) else "")
-    return _Outline(functions, frozenset(unasked | late), late)
+    functions = [one for one in nodes if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+    classes = {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
+    as_variables = {last_name(one) for one in nodes if _is_handed_on(one, ast.Name)}
+    as_attributes = {last_name(one) for one in nodes if _is_handed_on(one, ast.Attribute)}
+    called_by_others = {name for name, one in classes.items() if not _bases_of(one) <= {*classes}}
+    makes_classes = any(map(_makes_classes, nodes))
+
+    def is_unasked(scope: Scope) -> bool:
+        name, outer = getattr(scope, "name", ""), getattr(scope, "parent", None)
+        if name in constancy.SETTING_UP:
+            return makes_classes and name == "__init_subclass__"
+        if name in as_attributes or _is_registered(scope) or _gives_way(scope):
+            return True
+        if isinstance(outer, ast.ClassDef):
+            return outer.name in called_by_others
+        return name in as_variables
+
+    unasked = frozenset(filter(is_unasked, functions))
+    setting_up = tuple(one for one in functions if one.name in constancy.SETTING_UP)
+    asked = {*functions} - {*setting_up}
+    return _Outline(tuple(asked | unasked), unasked, setting_up)
+
+
+def _bases_of(node: ast.ClassDef) -> set[str]:
+    """Return the names of the bases of a class, without those that call none of its methods."""
+    plain = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+    return {last_name(base) for base in plain} - _PASSIVE
 
 
 def _makes_classes(node: ast.AST) -> bool:
@@ -422,14 +490,14 @@ def _makes_classes(node: ast.AST) -> bool:
     return name in ("import_module", "exec_module", "__import__") or (name == "type" and given == 3)
 
 
-def _handed_on(node: ast.AST) -> str:
-    """Return the name of what is given to others: a callback, perhaps."""
+def _is_handed_on(node: ast.AST, kind: type[ast.Name | ast.Attribute]) -> bool:
+    """Say whether a variable or an attribute is given to others: a callback, perhaps."""
+    if not isinstance(node, ast.Name | ast.Attribute) or type(node) is not kind:
+        return False
     parent = getattr(node, "parent", None)
     is_given = isinstance(parent, ast.keyword | ast.Dict | ast.List | ast.Tuple)
     is_given = is_given or (isinstance(parent, ast.Call) and parent.func is not node)
-    if not is_given or not isinstance(node, ast.Attribute | ast.Name):
-        return ""
-    return last_name(node)
+    return is_given and isinstance(node.ctx, ast.Load)
 
 
 def _is_registered(scope: Scope) -> bool:
@@ -437,7 +505,8 @@ def _is_registered(scope: Scope) -> bool:
     if isinstance(scope, ast.AsyncFunctionDef):
         return True
     decorators = [getattr(one, "func", one) for one in getattr(scope, "decorator_list", ())]
-    return any(last_name(one) not in _PLAIN_DECORATORS for one in decorators)
+    methods = [one.attr for one in decorators if isinstance(one, ast.Attribute)]  # `@bus.on(...)`
+    return any(name not in _PLAIN_DECORATORS for name in methods)
 
 
 def _gives_way(scope: Scope) -> bool:

@@ -242,14 +242,15 @@ class PythonStates:
     ) -> None:
         """Tell about a tensor that the code around a node may write one day."""
         path, key, owner = tensor
-        written = around.change_of_state(key, owner)
-        store = written or around.change_of(key, owner, readers)
-        if written is not None:
-            told = findings.moved_around(node.name, path, written.location)
-        elif store is not None:
-            told = findings.assigned_around(node.name, path, store.location, "value")
-        else:
+        found = around.change_of_tensor(key, owner, readers)
+        if found is None:
             return
+        store, is_state = found
+        told = (
+            findings.moved_around(node.name, path, store.location)
+            if is_state
+            else findings.assigned_around(node.name, path, store.location, "value")
+        )
         self._judged.add((node.name, key))
         self._session.tell(told)
 

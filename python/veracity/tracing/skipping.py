@@ -25,6 +25,7 @@ import torch
 from veracity.errors import Diagnostic
 from veracity.tracing import arrays, findings, flow, heap, source
 from veracity.tracing.flow import Around, Outcome, Taint, Task
+from veracity.tracing.flow.task import KEPT
 from veracity.tracing.heap import Walk
 from veracity.tracing.node import TracedNode
 from veracity.tracing.operations import owner_of_file
@@ -119,11 +120,11 @@ class Skips:
             frame = frame.f_back
 
     def _note_arrivals(self, node: TracedNode, code: CodeType, seen: list[heap.Root]) -> None:
-        """Notice variables that hold another tensor or array on each tick, of no node's making."""
+        """Notice variables that are another tensor or array on each tick, of no node's making."""
         held = {
             path: (key, value)
             for path, key, value in seen
-            if key.startswith("=") and isinstance(value, torch.Tensor | numpy.ndarray)
+            if path == key[1:] and isinstance(value, torch.Tensor | numpy.ndarray)
         }
         first = self._held.setdefault((code, node.name), held)
         self._arriving.setdefault(code, set()).update(
@@ -190,7 +191,8 @@ class Skips:
             found |= self._set_outside(file, outcome)
         for file, outcome, done, who in outcomes:
             for taint, skipped in outcome.decided_calls.items():
-                for node in sorted(skipped) if skipped != nodes else ():
+                is_older = taint.what == KEPT and who != _CHANGING
+                for node in sorted(skipped) if skipped != nodes or is_older else ():
                     told = findings.skipped(node, who, f"{file}:{taint.line}")
                     found.setdefault(("skipped", node), told)
             for taint, given in outcome.decided_inputs.items():

@@ -12,6 +12,8 @@ from types import ModuleType
 
 import numpy
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from veracity.tracing import constancy, observers, resolving, source
 from veracity.tracing.classes import is_users
@@ -56,6 +58,7 @@ class Store:
         owner: Of an attribute, the class of the object, or its name; none where that is not known.
         through: The name by which the object goes there.
         home: Of a variable that inner functions share, the function that they stand in.
+        in_node: Whether it stands inside of another node.
     """
 
     value: ast.expr | None
@@ -65,6 +68,7 @@ class Store:
     owner: type | str | None = None
     through: str = ""
     home: ast.FunctionDef | ast.AsyncFunctionDef | None = None
+    in_node: bool = False
 
     @property
     def location(self) -> str:
@@ -96,11 +100,22 @@ class Region:
         reader: The function.
         nodes: The part of it.
         tick: The loop in it that runs once a tick, if there is one.
+        spans: The lines of nodes in it.
     """
 
     reader: Reader
     nodes: list[ast.AST]
     tick: ast.AST | None = None
+    spans: tuple[tuple[int, int], ...] = ()
+
+    def is_in_node(self, line: int) -> bool:
+        """Say whether a line stands inside of a node."""
+        return any(first <= line <= last for first, last in self.spans)
+
+    def may_have_returned(self, line: int) -> bool:
+        """Say whether the function may end before a line on some ticks."""
+        returns = [one for one in self.nodes if isinstance(one, ast.Return) and one.lineno < line]
+        return not all(map(self.runs_always, returns))
 
     def runs_always(self, node: ast.AST) -> bool:
         """Say whether a statement runs on every tick."""
@@ -139,7 +154,10 @@ def stores_in(
                 continue  # it is made there, and nobody has it yet
             kind = _class_of(owner, where)
             through = "" if owner is None else last_name(owner)
-            store = Store(value, getattr(node, "lineno", 0), reader, always, kind, through)
+            line = getattr(node, "lineno", 0)
+            is_left = name in (WHOLE, NETWORK) and region.may_have_returned(line)
+            in_node = region.is_in_node(line)
+            store = Store(value, line, reader, always and not is_left, kind, through, None, in_node)
             if owner is not None or name in (WHOLE, ANY):
                 yield name, store
                 continue
@@ -247,7 +265,7 @@ class Found:
         if isinstance(node, ast.Name) and node.id == "setattr":
             call = getattr(node, "parent", None)
             if not (isinstance(call, ast.Call) and call.func is node):
-                yield ANY, node, None, self._reader  # handed on, with a name or without
+                yield ANY, None, None, self._reader  # handed on, with a name or without
         if isinstance(node, ast.Call):
             yield from self._by_call(node)
 
@@ -283,6 +301,9 @@ class Found:
         for keyword in node.keywords:
             if keyword.arg == "out":
                 yield from self._in_place(keyword.value)
+        kind = self._reader.names.resolve(node.func)
+        if isinstance(kind, type) and issubclass(kind, TorchFunctionMode | TorchDispatchMode):
+            yield WHOLE, None, None, self._reader  # torch computes otherwise inside of it
         if owner is not None and name in _CHANGING_NETWORKS:
             yield NETWORK, owner, given[0] if given else None, self._reader
         if owner is not None and (name in _CHANGING_ALL or self._is_optimiser(node, owner)):
@@ -357,7 +378,7 @@ def _shown_by(scope: Scope) -> dict[str, list[ast.expr]]:
     found: dict[str, list[ast.expr]] = {}
     for node in source.own_nodes(scope):
         pairs = list(constancy.targets(node))
-        if isinstance(node, ast.For | ast.AsyncFor):
+        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
             pairs = [(node.target, node.iter)]
         for target, value in pairs:
             for name, part in constancy.pairs(target, value):

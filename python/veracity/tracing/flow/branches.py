@@ -12,7 +12,7 @@ import torch
 
 from veracity.tracing import resolving, source
 from veracity.tracing.flow.expressions import Expressions
-from veracity.tracing.flow.task import Taint, last_name
+from veracity.tracing.flow.task import KEPT, Taint, last_name
 
 #: Functions that give the entries of what they are given.
 _GOING_OVER = frozenset({"enumerate", "zip", "reversed", "sorted", "iter", "list", "tuple", "set"})
@@ -23,10 +23,11 @@ class Branches(Expressions):
 
     def do_if(self, statement: ast.If) -> None:
         taint = self.value(statement.test)
-        if self.is_around and source.holds_at_first(statement.test):
+        if (self.is_around or self.closed) and source.holds_at_first(statement.test):
             taint = None  # a bundle begins there as well
         taint = self.of_control(taint, "branch", statement)
         self.turn_order([statement.body, statement.orelse], taint)
+        self.keep_outputs(statement, taint)
         self.branches([statement.body, statement.orelse], taint)
 
     def turn_order(self, blocks: list[list[ast.stmt]], taint: Taint | None) -> None:
@@ -38,6 +39,27 @@ class Branches(Expressions):
         if first != other and set(first) == set(other):
             moved = next(one for one, two in zip(first, other, strict=False) if one != two)
             self.outcome.decided_calls[replace(taint, what="order")] = {moved}
+
+    def keep_outputs(self, statement: ast.If, taint: Taint | None) -> None:
+        """Of a walk around nodes: outputs that are used where the nodes did not run are older."""
+        around = self.task.around
+        if around is None or taint is None or not around.holds_all(statement.body):
+            return
+        kept = {
+            self.root(target)
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Assign) and any(one in around.calls for one in ast.walk(node))
+            for target in node.targets
+        }
+        used = {
+            self.root(node)
+            for node in source.own_nodes(self.task.scope)
+            if isinstance(node, ast.Name | ast.Attribute)
+            and isinstance(node.ctx, ast.Load)
+            and node.lineno > (statement.end_lineno or statement.lineno)
+        }
+        if kept & used - {None}:
+            self.outcome.decided_calls[replace(taint, what=KEPT)] = set(around.nodes)
 
     def do_match(self, statement: ast.Match) -> None:
         taint = self.value(statement.subject)

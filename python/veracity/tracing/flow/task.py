@@ -19,6 +19,8 @@ _LOOPS = (
 )
 #: What a logger owes to the values that it was given: asking whether there is one tells nothing.
 HELD = "held"
+#: Whether outputs are new, or those of an earlier tick.
+KEPT = "kept"
 
 
 @dataclass(frozen=True)
