@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from veracity.errors import error_from_diagnostics
 from veracity.tracing import agreement, arrays, beginnings, findings, names, replaying
 from veracity.tracing.node import DTYPE_NAMES, InputMark, OutputMark, Pass, TracedNode, port_of
 from veracity.tracing.nodes import Sample
@@ -233,19 +234,20 @@ def _fill_samples(session: Session, node: TracedNode) -> bool:
         agree = agree and _gives(node, sample, results)
         _doubt_guesses(session, node, number, sample.inputs, results)
         now = {name: results[name] for name in now}
-        _tell_reshaped(session, node, now)
+        _require_shapes(node, now)
         sample.outputs.update(now)
     for state in node.carried:
         state.now = now[state.name] if len(node.samples) == node.completed else None
     return agree
 
 
-def _tell_reshaped(session: Session, node: TracedNode, now: dict[str, torch.Tensor]) -> None:
-    """Tell about states that are of another type or shape after a pass."""
+def _require_shapes(node: TracedNode, now: dict[str, torch.Tensor]) -> None:
+    """Refuse states that are of another type or shape after a pass: an export holds one."""
     for state in node.carried:
         begun, left = state.initial, now[state.name]
         if (begun.dtype, begun.shape) != (left.dtype, left.shape):
-            session.tell(findings.lost_state(node.name, "reshaped", state.found.location))
+            found = findings.lost_state(node.name, "reshaped", state.found.location)
+            raise error_from_diagnostics([found])
 
 
 def _gives(node: TracedNode, sample: Sample, results: dict[str, torch.Tensor]) -> bool:

@@ -199,11 +199,11 @@ def around(
     mentioned = _Mentioned()
     for region in regions:
         mentioned.note(region.nodes, region.reader)
-    living = classes_around(innermost)
+    living, running = classes_around(innermost), list(_running(innermost))
     elsewhere = [
         _whole(scope, reader)
         for scope, reader in _reachable(trees, mentioned, own, living)
-        if all(scope is not one.scope for one, _ in readers)
+        if all(scope is not one for one in running)
     ]
     elsewhere += _left_behind(trees, living)
     calls = _calls_in([*regions, *elsewhere])
@@ -316,6 +316,17 @@ def _frames(
             if is_over_nodes or not begins_another(way):
                 return
             is_over_nodes = True
+        frame = frame.f_back
+
+
+def _running(innermost: FrameType) -> Iterator[Scope]:
+    """Give the functions that are running: those around the loop over the ticks run once."""
+    frame: FrameType | None = innermost
+    while frame is not None:
+        if owner_of_file(frame.f_code.co_filename) == _USER:
+            place = source.place_of(frame.f_code, source.instruction_of(frame), frame.f_lineno)
+            if place is not None:
+                yield place.scope
         frame = frame.f_back
 
 

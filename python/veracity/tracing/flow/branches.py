@@ -45,10 +45,15 @@ class Branches(Expressions):
         around = self.task.around
         if around is None or taint is None or not around.holds_all(statement.body):
             return
+        begin = min(
+            one.lineno
+            for one in ast.walk(statement)
+            if isinstance(one, ast.expr) and one in around.calls
+        )
         kept = {
             self.root(target)
             for node in ast.walk(statement)
-            if isinstance(node, ast.Assign) and any(one in around.calls for one in ast.walk(node))
+            if isinstance(node, ast.Assign) and (node.end_lineno or node.lineno) >= begin
             for target in node.targets
         }
         used = {
