@@ -42,6 +42,7 @@ test: build ## Run every test: Rust, Python, interop, documentation
 
 attack: build ## Run every attack program; fails at one false proof, or alarms on clean code
 	PYTHONPATH=python/tests $(BIN)/python -m attacks --jobs $(JOBS)
+	PYTHONPATH=python/tests $(BIN)/python -m attacks --jobs $(JOBS) --script
 
 # The public libraries that policies come from, in an environment of their own that stands on .venv.
 ZOO := .venv-zoo

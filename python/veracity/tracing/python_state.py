@@ -214,7 +214,7 @@ class PythonStates:
             is_known = is_object and (issubclass(value.kind, _NOT_ASSIGNED) or path in followed)
             if is_known or (is_object and not is_attribute) or (node.name, key) in self._judged:
                 continue
-            owner = kinds.get(way) if is_attribute and not rest else None
+            owner = kinds.get(way) if is_attribute else None
             store = around.change_of(key, owner, readers)
             found = None if store is None else _decides(code, key)
             if found is not None and store is not None:
@@ -225,8 +225,7 @@ class PythonStates:
         for path, key in self._tensors.pop(node.name, {}).items():
             is_judged = (node.name, key) in self._judged or around.may_be_marked(key)
             if not is_judged and _decides(inside, key) is not None:
-                is_attribute = key.startswith(".") and path.endswith(key)
-                owner = kinds.get(path.removesuffix(key)) if is_attribute else None
+                owner = kinds.get(path.rpartition(key)[0]) if key.startswith(".") else None
                 self._tell_written(node, around, (path, key, owner), readers)
         networks = {path: kind for path, kind in kinds.items() if issubclass(kind, torch.nn.Module)}
         changed = around.change_of_network(networks)

@@ -462,7 +462,7 @@ class _Watchdog:
     def _watch(self) -> None:
         while self.ready.wait(60):
             self.ready.clear()
-            self.stop = float(self.latest.abs().max()) > 1.0
+            self.stop = float(abs(self.latest).max()) > 1.0
             self.done.set()
 
     def look(self, x) -> bool:
