@@ -43,12 +43,14 @@ class Branches(Expressions):
     def keep_outputs(self, statement: ast.If, taint: Taint | None) -> None:
         """Of a walk around nodes: outputs that are used where the nodes did not run are older."""
         around = self.task.around
-        if around is None or taint is None or not around.holds_all(statement.body):
+        if around is None or taint is None or not around.nodes:
+            return
+        if not around.holds_all(statement.body):
             return
         begin = min(
-            one.lineno
+            getattr(one, "lineno", statement.lineno)
             for one in ast.walk(statement)
-            if isinstance(one, ast.expr) and one in around.calls
+            if one in around.calls
         )
         kept = {
             self.root(target)
