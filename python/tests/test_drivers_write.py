@@ -25,9 +25,18 @@ class Policy(nn.Module):
         self.array = np.array([0.5, 0.5, 0.5], dtype=np.float32)
         self.settings, self.config, self.gains = {{"kp": 2.0}}, Config(), [1.0, 2.0]
         self.h = torch.zeros(1, 3)
+        self.seen, self.before = torch.zeros(1, 3), torch.zeros(1, 3)
+        self.net.register_forward_hook(self.keep)
+        self.apply(self.begin)
+    def begin(self, module):
+        if isinstance(module, nn.Linear):
+            nn.init.ones_(module.weight)
+    def keep(self, module, given, out):
+        self.seen = out
     def forward(self, x):
         self.h = 0.9 * self.h + x
-        y = self.net(x) - self.offset.abs() + self.h
+        y = self.net(x) - self.offset.abs() + self.h + self.before
+        self.before = self.seen
         y = y * torch.from_numpy(self.array) * self.settings["kp"] * self.config.kp * self.gains[0]
         return torch.minimum(y, self.limits)
 
@@ -42,6 +51,14 @@ def put(settings, kp):
 
 def put_in(config):
     config.kp = 7.0
+
+def never_called():
+    def change():
+        p.offset.add_(1.0)
+    bus.subscribe(change)
+
+def step():
+    step.offset = torch.ones(3)
 
 button, p = Button(), Policy().eval()
 optimiser = torch.optim.SGD(p.net.parameters(), lr=0.1)

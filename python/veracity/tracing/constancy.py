@@ -291,7 +291,7 @@ def is_changed(scope: Scope, name: str) -> bool:
     return False
 
 
-def parameters_of(scope: Scope) -> set[str]:
+def parameters_of(scope: ast.AST) -> set[str]:
     """Return the parameters of a function."""
     arguments = getattr(scope, "args", None)
     inside = ast.walk(arguments) if isinstance(arguments, ast.arguments) else ()

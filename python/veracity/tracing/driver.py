@@ -46,6 +46,10 @@ _PLAIN_DECORATORS = words(
 )
 #: What runs when a module is called.
 _BODIES = words("forward")
+#: What hangs a function into a module, which then calls it.
+_HANGING = words("register_forward_hook register_forward_pre_hook")
+#: What calls a function that it is given at once, and keeps nothing.
+_AT_ONCE = words("apply map filter sorted reduce tree_map isinstance")
 #: What the names of variables begin with: of the function that marks inputs, of its caller, and so
 #: on. The walk over objects knows the first.
 _OF_CALLERS = tuple("=" * number for number in range(1, MOST_FRAMES + 1))
@@ -202,7 +206,7 @@ def around(
     living, running = classes_around(innermost), list(_running(innermost))
     elsewhere = [
         _whole(scope, reader)
-        for scope, reader in _reachable(trees, mentioned, own, living)
+        for scope, reader in _reachable(trees, mentioned, own, living, running)
         if all(scope is not one for one in running)
     ]
     elsewhere += _left_behind(trees, living)
@@ -275,6 +279,8 @@ def _run_inside(marking: Scope, own: list[Scope]) -> list[Scope]:
     if not spans:
         return own  # the node is a function, or ends in another one than it begins in
     named = set(_mentioned(node for node in nodes if _is_within(node, spans)))
+    for file in {source.file_of(scope) for scope in own}:
+        named |= _outline(file).hooks
     found: list[Scope] = []
     waiting = own
     while fresh := [scope for scope in waiting if _may_be_called(scope, named)]:
@@ -413,7 +419,11 @@ class _Mentioned:
 
 
 def _reachable(
-    trees: dict[str, Reader], mentioned: _Mentioned, own: Collection[Scope], living: set[str]
+    trees: dict[str, Reader],
+    mentioned: _Mentioned,
+    own: Collection[Scope],
+    living: set[str],
+    running: Collection[Scope],
 ) -> Iterator[tuple[Scope, Reader]]:
     """Give the functions that may run between passes of a node.
 
@@ -423,10 +433,13 @@ def _reachable(
         own: The functions of the node.
         living: Classes that have objects. Methods of others run only if something that may run has
             the name of the class.
+        running: The functions that are running.
     """
     outlines = [(_outline(file), reader) for file, reader in trees.items()]
+    named = frozenset().union(*(outline.named for outline, _ in outlines))
+    named |= {getattr(scope, "name", "") for scope in running}
     waiting = {
-        scope: (reader, scope in outline.unasked)
+        scope: (reader, scope in outline.unasked and _may_exist(scope, named))
         for outline, reader in outlines
         for scope in sorted(outline.functions, key=lambda one: getattr(one, "lineno", 0))
         if scope not in own
@@ -445,6 +458,18 @@ def _reachable(
             mentioned.note(source.later_nodes(scope), _reader_in(scope, reader))
 
 
+def _may_exist(scope: Scope, named: Collection[str]) -> bool:
+    """Say whether the functions around a function ever ran: somebody has names for them."""
+    outer = getattr(scope, "parent", None)
+    while outer is not None:
+        if isinstance(outer, ast.FunctionDef):
+            is_method = isinstance(getattr(outer, "parent", None), ast.ClassDef)
+            if not (is_method or outer.name in named or _is_registered(outer)):
+                return False
+        outer = getattr(outer, "parent", None)
+    return True
+
+
 @dataclass(frozen=True)
 class _Outline:
     """The functions of a file.
@@ -454,11 +479,16 @@ class _Outline:
         unasked: Those that run when somebody else says so: callbacks, generators, tasks, methods
             that a class of others calls.
         setting_up: Those that set objects up.
+        hooks: The names of those that objects hang into their own modules when they are set up:
+            they run where the modules do.
+        named: All names that the file uses.
     """
 
     functions: tuple[Scope, ...]
     unasked: frozenset[Scope]
     setting_up: tuple[Scope, ...]
+    hooks: frozenset[str]
+    named: frozenset[str]
 
 
 @functools.lru_cache(maxsize=64)
@@ -485,7 +515,12 @@ def _outline(file: str) -> _Outline:
     unasked = frozenset(filter(is_unasked, functions))
     setting_up = tuple(one for one in functions if one.name in constancy.SETTING_UP)
     asked = {*functions} - {*setting_up}
-    return _Outline(tuple(asked | unasked), unasked, setting_up)
+    set_up = [node for one in setting_up for node in source.own_nodes(one)]
+    hung = [one for one in set_up if isinstance(one, ast.Call) and last_name(one.func) in _HANGING]
+    hooks = frozenset(last_name(given) for call in hung for given in call.args)
+    imports = [one for one in nodes if isinstance(one, ast.ImportFrom)]
+    named = {*_mentioned(nodes), *(alias.name for one in imports for alias in one.names)}
+    return _Outline(tuple(asked | unasked), unasked, setting_up, hooks, frozenset(named))
 
 
 def _bases_of(node: ast.ClassDef) -> set[str]:
@@ -507,7 +542,8 @@ def _is_handed_on(node: ast.AST, kind: type[ast.Name | ast.Attribute]) -> bool:
         return False
     parent = getattr(node, "parent", None)
     is_given = isinstance(parent, ast.keyword | ast.Dict | ast.List | ast.Tuple)
-    is_given = is_given or (isinstance(parent, ast.Call) and parent.func is not node)
+    if isinstance(parent, ast.Call):
+        is_given = parent.func is not node and last_name(parent.func) not in _AT_ONCE
     return is_given and isinstance(node.ctx, ast.Load)
 
 

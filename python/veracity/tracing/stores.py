@@ -8,7 +8,7 @@ import io
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import numpy
 import torch
@@ -221,7 +221,20 @@ def _class_of(owner: ast.expr | None, reader: Reader) -> type | str | None:
     if isinstance(owner, ast.Name) and owner.id == "self":
         parent = getattr(reader.scope, "parent", None)
         return parent.name if isinstance(parent, ast.ClassDef) else None
+    if isinstance(owner, ast.Name) and _is_function(owner.id, reader.scope):
+        return FunctionType
     return reader.names.kind(owner) or _class_made(owner, reader)
+
+
+def _is_function(name: str, scope: Scope) -> bool:
+    """Say whether a name stands for a function that one around it defines."""
+    outer: ast.AST | None = scope
+    while outer is not None and name not in constancy.parameters_of(outer):
+        inner = () if isinstance(outer, ast.ClassDef) else ast.iter_child_nodes(outer)
+        if any(isinstance(one, ast.FunctionDef) and one.name == name for one in inner):
+            return True
+        outer = getattr(outer, "parent", None)
+    return False
 
 
 def _class_made(owner: ast.expr, reader: Reader) -> type | None:
