@@ -130,8 +130,10 @@ remedies! {
         "Nothing. Declare it with `state_tensors` and `update_state` to choose its name.";
     STATE_LOST
         "The node reads memory that an earlier pass made or wrote, and the export cannot follow \
-         it: the first pass filled it from an input, or it was computed outside of the node.",
-        "Start from a constant, compute it inside of the node, or mark it with `input_tensors`.";
+         it: the first pass filled it from an input, or it was computed outside of the node. A \
+         warning means that code around the node may write a state one day.",
+        "Start from a constant, compute it inside of the node, or mark it with `input_tensors`. Set \
+         states back in `reset`.";
     RECORDING_CHANGES
         "A pass ran without being recorded, and the recorded program gives other values for its \
          inputs: a Python value changes, a state was missed, or the code takes another way while \
