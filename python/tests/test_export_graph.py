@@ -221,7 +221,7 @@ def test_a_view_reads_the_memory_that_it_names(wanted: Geometry) -> None:
 @pytest.mark.parametrize(
     ("base", "wanted"),
     [
-        (Geometry(0, (4, 3), (1, 4)), Geometry(0, (4,), (1,))),
+        (Geometry(0, (4, 3), (8, 1)), Geometry(0, (4,), (1,))),
         (SQUARE, Geometry(0, (4,), (1,))),
         (SQUARE, Geometry(12, (4,), (1,))),
     ],

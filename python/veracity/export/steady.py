@@ -25,6 +25,7 @@ WAYS = {"values tie in it": FirstOfEqualsFirst, "it chooses a -0.0": ChosenZeros
 #: Roundings that an answer is tried with.
 ROUNDINGS = 8
 #: What is no jump, however fine a tolerance is: this share of a value, and of the largest one.
+#: It is more where a type has no steps that fine.
 SMALL = 1e-3
 #: Samples that take more are not run in float64, and neither are nodes with as many constants.
 MAX_BYTES = 16 << 20
@@ -102,6 +103,9 @@ class Steadiness:
 
 
 def _jump(bound: Bound, value: torch.Tensor) -> Bound:
-    finite = value[value.isfinite()].abs() if value.is_floating_point() else value[:0]
+    if not value.is_floating_point():
+        return Bound(bound.atol, max(bound.rtol, SMALL))
+    finite = value[value.isfinite()].abs()
     largest = float(finite.max()) if finite.numel() else 0.0
-    return Bound(max(bound.atol, SMALL * largest), max(bound.rtol, SMALL))
+    share = max(SMALL, ROUNDINGS * torch.finfo(value.dtype).eps)
+    return Bound(max(bound.atol, share * largest), max(bound.rtol, share))

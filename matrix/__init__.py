@@ -1,0 +1,1 @@
+"""Every torch, NumPy, Python and ONNX Runtime that people have: `make matrix`."""

@@ -1,0 +1,7 @@
+"""`python -m matrix`."""
+
+import sys
+
+from matrix.run import main
+
+sys.exit(main())

@@ -1,0 +1,61 @@
+"""The environments of the matrix, and what is known to differ in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+#: Newest on PyPI.
+NEWEST = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One environment. Versions are those of PyPI; an empty one is the newest there.
+
+    Attributes:
+        name: What it is called on the command line.
+        python: Its version, as `major.minor`.
+    """
+
+    name: str
+    python: str
+    torch: str
+    numpy: str
+    onnxruntime: str
+
+    def requirements(self) -> list[str]:
+        """Return what pip is to install."""
+        pinned = {"torch": self.torch, "numpy": self.numpy, "onnxruntime": self.onnxruntime}
+        return [f"{name}=={version}" if version else name for name, version in pinned.items()]
+
+
+CELLS = (
+    Cell("oldest", "3.10", "2.6.0", "1.26.4", "1.20.1"),
+    Cell("torch-2.8", "3.11", "2.8.0", "1.26.4", "1.22.1"),
+    Cell("torch-2.11", "3.12", "2.11.0", "2.2.6", "1.25.1"),
+    Cell("torch-2.13", "3.12", "2.13.0", "2.3.5", "1.28.0"),
+    Cell("newest", "3.13", NEWEST, NEWEST, NEWEST),
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Tests that fail in some environments, and why that is all right.
+
+    Attributes:
+        tests: A pattern for their names.
+        cells: The names of the environments.
+        reason: For the page, in one sentence.
+    """
+
+    tests: str
+    cells: tuple[str, ...]
+    reason: str
+
+    def explains(self, cell: str, test: str) -> bool:
+        """Say whether a failure is this difference."""
+        return cell in self.cells and re.search(self.tests, test) is not None
+
+
+DIFFERENCES: tuple[Difference, ...] = ()
