@@ -14,7 +14,7 @@ unexport CONDA_PREFIX
 export VIRTUAL_ENV := $(abspath $(VENV))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test attack zoo check docs bench parity-sweep screenshots format fuzz deny
+.PHONY: help setup build demo test attack zoo matrix check docs bench parity-sweep screenshots format fuzz deny
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,10 @@ $(ZOO)/.ready: requirements-zoo.lock $(VENV)/.ready
 
 zoo: build $(ZOO)/.ready ## Export, prove and run every policy of the zoo with every backend
 	PYTHONPATH=python/tests $(ZOO)/bin/python -m zoo --jobs $(JOBS)
+
+# Pythons are found on the path, or where pyenv and uv keep them. CELLS="--cell newest" takes one.
+matrix: build ## Run the tests with every torch, NumPy, Python and ONNX Runtime; writes docs/compatibility.md
+	$(BIN)/python -m matrix --jobs $(JOBS) $(CELLS)
 
 check: setup ## Format, lints, floors, types: what CI runs before the tests
 	cargo fmt --check

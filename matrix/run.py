@@ -6,17 +6,16 @@ import argparse
 import glob
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from matrix.cells import CELLS, DIFFERENCES, Cell
+from matrix.cells import CELLS, DIFFERENCES, Cell, Difference
 
 ROOT = Path(__file__).parents[1]
 #: Environments, wheels and results.
@@ -27,6 +26,8 @@ TOOLS = (
     *("onnx", "onnxscript", "ml_dtypes", "pytest", "pytest-xdist", "PyYAML", "safetensors"),
     *("torchvision", "packaging"),
 )
+#: Whose versions the page names.
+PACKAGES = ("torch", "numpy", "onnxruntime", "onnx")
 #: Suites that no version of anything beside a browser, the documents or LEAPP has a part in.
 ELSEWHERE = (
     *("test_differential.py", "test_documentation.py", "test_examples.py", "test_leapp_interop.py"),
@@ -35,7 +36,7 @@ ELSEWHERE = (
 )
 
 
-class NoPython(Exception):
+class NoPythonError(Exception):
     """There is no such Python on this machine."""
 
 
@@ -78,7 +79,7 @@ def interpreter(version: str) -> str:
         for one in sorted(glob.glob(f"{home}/*{version}.*/bin/python{version}"), reverse=True):
             if _runs(one):
                 return one
-    raise NoPython(f"there is no Python {version} on this machine")
+    raise NoPythonError(f"there is no Python {version} on this machine")
 
 
 def _runs(python: str) -> bool:
@@ -92,17 +93,17 @@ def environment(cell: Cell) -> Path:
     python = home / "bin/python"
     if not (home / ".ready").exists():
         shutil.rmtree(home, ignore_errors=True)
-        _run([interpreter(cell.python), "-m", "venv", home])
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        _run([interpreter(cell.python), "-m", "venv", str(home)])
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         _run([*pip, *cell.requirements(), *TOOLS])
         (home / ".ready").touch()
     _run([sys.executable, "-m", "maturin", "develop", "--quiet", "--locked"], home)
     return python
 
 
-def _run(command: Iterable[str | Path], home: Path | None = None) -> None:
+def _run(command: Sequence[str], home: Path | None = None) -> None:
     inside = {} if home is None else {"VIRTUAL_ENV": str(home)}
-    subprocess.run([str(one) for one in command], check=True, cwd=ROOT, env=os.environ | inside)
+    subprocess.run(command, check=True, cwd=ROOT, env=os.environ | inside)
 
 
 def tested(cell: Cell, jobs: int, only: Sequence[str]) -> Result:
@@ -110,7 +111,7 @@ def tested(cell: Cell, jobs: int, only: Sequence[str]) -> Result:
     result = Result(cell.name)
     try:
         python = environment(cell)
-    except NoPython as error:
+    except NoPythonError as error:
         result.missing = str(error)
         return result
     result.versions = _versions(python)
@@ -135,8 +136,8 @@ def tested(cell: Cell, jobs: int, only: Sequence[str]) -> Result:
 def _versions(python: Path) -> dict[str, str]:
     code = (
         "import json, platform, importlib.metadata as m; "
-        "names = ('torch', 'numpy', 'onnxruntime', 'onnx', 'onnxscript'); "
-        "print(json.dumps({'python': platform.python_version()} | {n: m.version(n) for n in names}))"
+        f"found = {{n: m.version(n) for n in {PACKAGES}}}; "
+        "print(json.dumps(found | {'python': platform.python_version()}))"
     )
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))
@@ -163,9 +164,9 @@ def page(results: Sequence[Result]) -> str:
     lines = [
         "# Which versions work",
         "",
-        "`make matrix` runs the suites of tracing, exporting, proving, parity, torch.fx and running in each of",
-        "these environments, and writes this page. What comes with Python packages of other versions in between",
-        "is expected to work.",
+        "`make matrix` runs the suites of tracing, exporting, proving, parity, torch.fx and running",
+        "in each of these environments, and writes this page. Versions in between are expected to",
+        "work.",
         "",
         "| Python | torch | NumPy | ONNX Runtime | onnx | tests passed | differ |",
         "|---|---|---|---|---|---|---|",
@@ -173,10 +174,9 @@ def page(results: Sequence[Result]) -> str:
     for one in results:
         if one.missing:
             cell = next(cell for cell in CELLS if cell.name == one.cell)
-            lines.append(f"| {cell.python} | {cell.torch} | | | | not tried: {one.missing} | |")
+            lines.append(f"| {cell.python} | {cell.torch} | | | | {one.missing} | |")
             continue
-        names = ("python", "torch", "numpy", "onnxruntime", "onnx")
-        versions = " | ".join(re.sub(r"\+.*", "", one.versions[name]) for name in names)
+        versions = " | ".join(_plain(one.versions[name]) for name in ("python", *PACKAGES))
         lines.append(f"| {versions} | {one.passed:,} | {len(one.failed)} |")
     lines += ["", "## What differs", ""]
     told = [(one, _counts(one, results)) for one in DIFFERENCES]
@@ -190,13 +190,16 @@ def page(results: Sequence[Result]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _counts(difference: object, results: Sequence[Result]) -> str:
-    parts = []
-    for one in results:
-        count = sum(difference.explains(one.cell, test) for test in one.failed)  # type: ignore[attr-defined]
-        if count:
-            parts.append(f"torch {re.sub(r'[+].*', '', one.versions['torch'])}: {count} tests")
-    return ", ".join(parts)
+def _counts(difference: Difference, results: Sequence[Result]) -> str:
+    counts = {
+        one.cell: sum(difference.explains(one.cell, test) for test in one.failed) for one in results
+    }
+    return ", ".join(f"`{cell}`: {count} tests" for cell, count in counts.items() if count)
+
+
+def _plain(version: str) -> str:
+    """Return a version without what its wheel was built for."""
+    return version.partition("+")[0]
 
 
 def main(arguments: list[str] | None = None) -> int:
