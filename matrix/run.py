@@ -164,9 +164,9 @@ def page(results: Sequence[Result]) -> str:
     lines = [
         "# Which versions work",
         "",
-        "`make matrix` runs the suites of tracing, exporting, proving, parity, torch.fx and running",
-        "in each of these environments, and writes this page. Versions in between are expected to",
-        "work.",
+        "`make matrix` runs the suites of tracing, exporting, proving, parity, torch.fx and",
+        "running in each of these environments, and writes this page. Versions in between are",
+        "expected to work.",
         "",
         "| Python | torch | NumPy | ONNX Runtime | onnx | tests passed | differ |",
         "|---|---|---|---|---|---|---|",
