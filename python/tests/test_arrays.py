@@ -1184,9 +1184,10 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Evaluate all idioms in one session; one that raises has its exception as its value."""
     found: dict[str, Any] = {}
     with (
-        warnings.catch_warnings(action="ignore"),
+        warnings.catch_warnings(),
         veracity.session("plain", save_path=str(tmp_path_factory.mktemp("plain"))),
     ):
+        warnings.simplefilter("ignore")
         for expression in PLAIN_IDIOMS:
             found[expression] = attempt(expression)
     return found

@@ -506,7 +506,7 @@ class _Masked(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         scores = torch.nn.functional.linear(x, self.small, self.bias)
-        return torch.cat([scores, torch.full((x.shape[0], 1), -1e9)], -1)
+        return torch.cat([scores, scores.new_full((x.shape[0], 1), -1e9)], -1)
 
 
 def _scaled(name: str, factor: float) -> Callable[[GraphModule, Node], bool]:

@@ -22,6 +22,7 @@ from torch import nn
 
 from veracity.drift import zoo
 from veracity.errors import VeracityError, refuse
+from veracity.tracing.versions import default_device
 
 _ZOO = "zoo:"
 _FORMS = "write `package.module:builder`, `path/file.py:builder` or `zoo:resnet50`"
@@ -149,7 +150,7 @@ def _take_shapes(found: Target, shapes: list[tuple[int, ...]], seed: int, text: 
         )
     generator = torch.Generator("cpu").manual_seed(seed)
     drawn = (torch.randn(shape, generator=generator, device="cpu") for shape in shapes)
-    found.args = tuple(one.to(torch.get_default_device()) for one in drawn)
+    found.args = tuple(one.to(default_device()) for one in drawn)
 
 
 # Errors of the user's code

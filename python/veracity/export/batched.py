@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from veracity.tracing.versions import rows_of
+
 Tensors = dict[str, torch.Tensor]
 #: From values in the order of the ports to values in the order of the ports.
 Call = Callable[[list[torch.Tensor]], list[torch.Tensor]]
@@ -53,7 +55,7 @@ class Many:
 
 
 def _taken(values: Tensors, wanted: torch.Tensor) -> Tensors:
-    return {name: value[wanted.to(value.device)] for name, value in values.items()}
+    return {name: rows_of(value, wanted.to(value.device)) for name, value in values.items()}
 
 
 def run_at_once(call: Call, inputs: list[torch.Tensor]) -> list[torch.Tensor] | None:

@@ -35,6 +35,7 @@ from veracity.export.double import run_in_double
 from veracity.export.models import Made, program_of
 from veracity.export.steady import Steadiness
 from veracity.tracing.nodes import Node, Port, Sample
+from veracity.tracing.versions import rows_of
 
 Tensors = dict[str, torch.Tensor]
 Run = Callable[[Tensors], Tensors]
@@ -350,7 +351,7 @@ class _Drawing:
         if not rows:
             return None
         return Many(
-            {name: value[rows] for name, value in inputs.items()},
+            {name: rows_of(value, rows) for name, value in inputs.items()},
             dict(zip(names, results, strict=True)),
         )
 

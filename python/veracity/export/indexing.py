@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from veracity.export.unsupported import unsupported
+from veracity.tracing.versions import is_exporting
 
 
 def getitem(
@@ -51,7 +52,7 @@ def _selected_view(
     tensor: torch.Tensor, chosen: dict[int, torch.Tensor], location: str
 ) -> torch.Tensor:
     """Select with integer tensors without copying, since the memory is written later."""
-    if torch.compiler.is_exporting() or torch.onnx.is_in_onnx_export():
+    if is_exporting() or torch.onnx.is_in_onnx_export():
         raise unsupported(
             "a part chosen by an integer tensor is written, or its base is, while both are in use",
             location,

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from veracity.export.unsupported import unsupported
+from veracity.tracing.versions import default_device
 
 
 def copied_out(made: Any, out: Sequence[torch.Tensor], location: str) -> tuple[torch.Tensor, ...]:
@@ -149,10 +150,10 @@ def _einsum_as_view(equation: Any, tensor: torch.Tensor) -> torch.Tensor | None:
 
 def stacked(data: Any, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
     """Do what `torch.tensor` does with (lists of) tensors, with operations that are recorded."""
-    place = next((one.device for one in _tensors(data)), torch.get_default_device())
+    place = next((one.device for one in _tensors(data)), default_device())
     made = _stack(data, place)
     if device is None:
-        device = place if isinstance(data, torch.Tensor) else torch.get_default_device()
+        device = place if isinstance(data, torch.Tensor) else default_device()
     if dtype is None and made.device == torch.device(device):
         return made.clone()
     return made.detach().to(device=device, dtype=made.dtype if dtype is None else dtype, copy=True)

@@ -19,6 +19,7 @@ from veracity.export.fresh import Run
 from veracity.export.models import Made
 from veracity.export.steady import Steadiness
 from veracity.tracing.nodes import Sample
+from veracity.tracing.versions import rows_of
 
 Tensors = dict[str, torch.Tensor]
 
@@ -100,7 +101,7 @@ class Trial:
             return set()
         right = torch.ones(len(rows), dtype=torch.bool)
         for name, found in zip(self._outputs, results, strict=True):
-            want = self._many.outputs[name][rows]
+            want = rows_of(self._many.outputs[name], rows)
             if want.shape != found.shape or want.dtype != found.dtype:
                 return set()
             right &= near_rows(want, found.to(want.device), self._bounds[name], 1).cpu()

@@ -8,7 +8,7 @@ import functools
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -22,7 +22,7 @@ class Place:
     Attributes:
         file: The file.
         scope: The function around it; comprehensions are part of the function.
-        nodes: The expressions that it may belong to: one, where Python tells columns.
+        nodes: The expressions that it may belong to: one, where it is known which.
     """
 
     file: str
@@ -231,13 +231,31 @@ Span = tuple[int, int, int, int]
 
 def _span(code: CodeType, instruction: int) -> Span | None:
     positions = getattr(code, "co_positions", None)  # since Python 3.11
-    if positions is None or instruction < 0:
+    if instruction < 0:
         return None
+    if positions is None:
+        return _span_by_compiling(code, instruction)
     for number, (line, end, column, end_column) in enumerate(positions()):
         if number == instruction // 2:
             found = (line, column, end, end_column)
             return None if None in found else found
     return None
+
+
+def _span_by_compiling(code: CodeType, instruction: int) -> Span | None:
+    """Find what Python 3.10 does not keep: which expression becomes this instruction."""
+    from executing import Source  # only installed there
+
+    lines = [line for first, end, line in code.co_lines() if first <= instruction < end]
+    if not lines or lines[0] is None:
+        return None
+    frame = SimpleNamespace(f_code=code, f_lasti=instruction, f_lineno=lines[0], f_globals={})
+    node = Source.executing(frame).node
+    if not isinstance(node, ast.expr | ast.stmt):
+        return None
+    if node.end_lineno is None or node.end_col_offset is None:
+        return None
+    return (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
 
 
 def _exact(tree: ast.Module, span: Span | None) -> ast.AST | None:

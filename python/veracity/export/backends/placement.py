@@ -16,6 +16,7 @@ import torch
 from torch import fx
 
 from veracity.export.backends.contract import Ports
+from veracity.tracing.versions import default_device
 
 _CPU = torch.device("cpu")
 
@@ -62,7 +63,7 @@ def cpu_by_default() -> Iterator[None]:
 
     With another one, the older ONNX exporter ends the process on recurrent layers.
     """
-    if torch.get_default_device() == _CPU:
+    if default_device() == _CPU:
         yield
         return
     with _CPU:
