@@ -353,10 +353,9 @@ class PythonStates:
 
     def _tell_finalizers(self, node: TracedNode, seen: list[heap.Root]) -> None:
         """Tell about objects of the node that change when another object dies."""
-        infos = list(getattr(weakref.finalize, "_registry", {}).values())
-        changed = {id(one) for info in infos for one in (info.args or ())}
+        changed = _given_to_finalizers() if seen else {}
         for path, _, value in seen if changed else ():
-            if id(value) in changed and classes.is_users(type(value)):
+            if changed.get(id(value)) is value:
                 self._session.tell(findings.finalized(node.name, path, node.location))
 
     def _tell_threads(self, node: TracedNode, code: list[Reached]) -> None:
@@ -666,3 +665,12 @@ def _file(code: list[Reached], found: Decided) -> str:
         if first <= found.line <= last:
             return source.file_of(scope)
     return source.file_of(code[0][0]) if code else ""
+
+
+def _given_to_finalizers() -> dict[int, Any]:
+    """Return the objects of users that something is done with when another object dies."""
+    infos = getattr(weakref.finalize, "_registry", {}).values()
+    # Torch has one for each of its libraries of operators, with hundreds of arguments.
+    theirs = [one for one in list(infos) if getattr(one.func, "__module__", "") != "torch.library"]
+    given = [one for info in theirs for one in info.args or ()]
+    return {id(one): one for one in given if classes.is_users(type(one))}
