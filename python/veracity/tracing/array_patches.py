@@ -31,6 +31,7 @@ _MAKERS = words("zeros ones empty full eye identity arange linspace")
 _CONVERTERS = words("array asarray asanyarray ascontiguousarray")
 # TorchScript knows `torch.tensor` by its identity; it must know the replacement too.
 _scriptable: dict[int, str | None] = torch.jit._builtins._get_builtin_table()
+_alive: dict[int, weakref.ref[Any]] = {}
 
 # Functions of torch to which a tensor in place of a number gives a size that depends on data.
 _SIZED = words("arange linspace logspace")
@@ -84,11 +85,16 @@ def install(replaced: Replaced) -> None:
     replace(torch, "tensor", functools.partial(_to_tensor, copies=True))
 
 
+def _forget(number: int, _: Any) -> None:
+    _scriptable.pop(number, None)
+    _alive.pop(number, None)
+
+
 def _replace(replaced: Replaced, module: Any, name: str, make: Callable[[Any, str], Any]) -> None:
     original = getattr(module, name)
     replacement = functools.wraps(original)(make(original, name))
     _scriptable[id(replacement)] = _scriptable.get(id(original))
-    weakref.finalize(replacement, _scriptable.pop, id(replacement), None)
+    _alive[id(replacement)] = weakref.ref(replacement, functools.partial(_forget, id(replacement)))
     replaced.put(module, name, replacement)
 
 

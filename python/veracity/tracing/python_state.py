@@ -14,7 +14,6 @@ import collections
 import functools
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Collection, Iterator
 from types import (
     BuiltinFunctionType,
@@ -31,7 +30,6 @@ import torch
 from veracity.errors import Diagnostic
 from veracity.tracing import (
     carry,
-    classes,
     driver,
     findings,
     flow,
@@ -42,6 +40,7 @@ from veracity.tracing import (
     shared_memory,
     source,
 )
+from veracity.tracing.finalizers import Finalizers
 from veracity.tracing.flow import Decided, Taint, Task
 from veracity.tracing.heap import Walk
 from veracity.tracing.node import TracedNode
@@ -73,6 +72,7 @@ class PythonStates:
         self._held: dict[str, dict[str, heap.Root]] = {}
         self._code: dict[str, list[Reached]] = {}
         self._judged: set[tuple[str, str]] = set()
+        self._finalizers = Finalizers()
         #: Values that changed before a pass was watched, by node and key.
         self._waiting: dict[str, dict[str, str]] = {}
         self._is_over = False
@@ -353,9 +353,9 @@ class PythonStates:
 
     def _tell_finalizers(self, node: TracedNode, seen: list[heap.Root]) -> None:
         """Tell about objects of the node that change when another object dies."""
-        changed = _given_to_finalizers() if seen else {}
-        for path, _, value in seen if changed else ():
-            if changed.get(id(value)) is value:
+        given = self._finalizers.given_among(value for _, _, value in seen)
+        for path, _, value in seen if given else ():
+            if id(value) in given:
                 self._session.tell(findings.finalized(node.name, path, node.location))
 
     def _tell_threads(self, node: TracedNode, code: list[Reached]) -> None:
@@ -665,12 +665,3 @@ def _file(code: list[Reached], found: Decided) -> str:
         if first <= found.line <= last:
             return source.file_of(scope)
     return source.file_of(code[0][0]) if code else ""
-
-
-def _given_to_finalizers() -> dict[int, Any]:
-    """Return the objects of users that something is done with when another object dies."""
-    infos = getattr(weakref.finalize, "_registry", {}).values()
-    # Torch has one for each of its libraries of operators, with hundreds of arguments.
-    theirs = [one for one in list(infos) if getattr(one.func, "__module__", "") != "torch.library"]
-    given = [one for info in theirs for one in info.args or ()]
-    return {id(one): one for one in given if classes.is_users(type(one))}
