@@ -16,6 +16,7 @@ class Cell:
     Attributes:
         name: What it is called on the command line.
         python: Its version, as `major.minor`.
+        beside: Further packages, as pip is to install them; they are the newest otherwise.
     """
 
     name: str
@@ -23,15 +24,20 @@ class Cell:
     torch: str
     numpy: str
     onnxruntime: str
+    beside: tuple[str, ...] = ()
 
     def requirements(self) -> list[str]:
         """Return what pip is to install."""
         pinned = {"torch": self.torch, "numpy": self.numpy, "onnxruntime": self.onnxruntime}
-        return [f"{name}=={version}" if version else name for name, version in pinned.items()]
+        named = [f"{name}=={version}" if version else name for name, version in pinned.items()]
+        return [*named, *self.beside]
 
+
+#: With a newer onnxscript the ONNX exporter of torch 2.6 fails on batch norms.
+_OF_ITS_TIME = ("onnx==1.19.1", "onnxscript==0.5.3", "onnx-ir==0.1.12")
 
 CELLS = (
-    Cell("oldest", "3.10", "2.6.0", "1.26.4", "1.20.1"),
+    Cell("oldest", "3.10", "2.6.0", "1.26.4", "1.20.1", _OF_ITS_TIME),
     Cell("torch-2.8", "3.11", "2.8.0", "1.26.4", "1.22.1"),
     Cell("torch-2.11", "3.12", "2.11.0", "2.2.6", "1.25.1"),
     Cell("torch-2.13", "3.12", "2.13.0", "2.3.5", "1.28.0"),

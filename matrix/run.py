@@ -24,10 +24,10 @@ PAGE = ROOT / "docs/compatibility.md"
 #: What the tests import beside torch, NumPy and ONNX Runtime.
 TOOLS = (
     *("onnx", "onnxscript", "ml_dtypes", "pytest", "pytest-xdist", "PyYAML", "safetensors"),
-    *("torchvision", "packaging"),
+    *("torchvision", "packaging", "leapp"),
 )
 #: Whose versions the page names.
-PACKAGES = ("torch", "numpy", "onnxruntime", "onnx")
+PACKAGES = ("torch", "numpy", "onnxruntime", "onnx", "onnxscript")
 #: Suites that no version of anything beside a browser, the documents or LEAPP has a part in.
 ELSEWHERE = (
     *("test_differential.py", "test_documentation.py", "test_examples.py", "test_leapp_interop.py"),
@@ -168,13 +168,13 @@ def page(results: Sequence[Result]) -> str:
         "running in each of these environments, and writes this page. Versions in between are",
         "expected to work.",
         "",
-        "| Python | torch | NumPy | ONNX Runtime | onnx | tests passed | differ |",
-        "|---|---|---|---|---|---|---|",
+        "| Python | torch | NumPy | ONNX Runtime | onnx | onnxscript | tests passed | differ |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for one in results:
         if one.missing:
             cell = next(cell for cell in CELLS if cell.name == one.cell)
-            lines.append(f"| {cell.python} | {cell.torch} | | | | {one.missing} | |")
+            lines.append(f"| {cell.python} | {cell.torch} | | | | | {one.missing} | |")
             continue
         versions = " | ".join(_plain(one.versions[name]) for name in ("python", *PACKAGES))
         lines.append(f"| {versions} | {one.passed:,} | {len(one.failed)} |")
