@@ -91,6 +91,12 @@ def instruction_of(frame: FrameType) -> int:
     return at + _SIZE_OF_FIRST if is_first else at
 
 
+def line_of(code: CodeType, instruction: int) -> int | None:
+    """Return the line of an instruction."""
+    lines = (line for first, end, line in code.co_lines() if first <= instruction < end)
+    return next(lines, None)
+
+
 def scope_of(node: ast.AST) -> Scope:
     """Return the function around a node, or the module."""
     current = node
@@ -246,10 +252,12 @@ def _span_by_compiling(code: CodeType, instruction: int) -> Span | None:
     """Find what Python 3.10 does not keep: which expression becomes this instruction."""
     from executing import Source  # only installed there
 
-    lines = [line for first, end, line in code.co_lines() if first <= instruction < end]
-    if not lines or lines[0] is None:
+    if "JUMP_IF" in dis.opname[code.co_code[instruction]]:
+        instruction -= 2  # what is asked is made just before
+    line = line_of(code, instruction)
+    if line is None:
         return None
-    frame = SimpleNamespace(f_code=code, f_lasti=instruction, f_lineno=lines[0], f_globals={})
+    frame = SimpleNamespace(f_code=code, f_lasti=instruction, f_lineno=line, f_globals={})
     node = Source.executing(frame).node
     if not isinstance(node, ast.expr | ast.stmt):
         return None
