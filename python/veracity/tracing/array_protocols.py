@@ -140,16 +140,35 @@ def _ufunc_expression(
     return compute
 
 
+_NUMBERS = (int, float, complex)
+_IS_NUMPY_1 = numpy.lib.NumpyVersion(numpy.__version__) < "2.0.0"
+
+
 def _loop_dtypes(ufunc: Any, inputs: tuple[Any, ...], dtype: Any) -> tuple[Any, ...]:
     """Return the dtypes in which NumPy computes; Python numbers take part as they are."""
     kinds = [
-        type(one) if type(one) in (int, float, complex) else numpy.result_type(plain(one))
-        for one in inputs
+        type(one) if type(one) in _NUMBERS else numpy.result_type(plain(one)) for one in inputs
     ]
+    if _IS_NUMPY_1:
+        kinds = _kinds_of_numpy_1(kinds, [numpy.ndim(plain(one)) for one in inputs])
     wanted = None if dtype is None else (*[None] * ufunc.nin, *[numpy.dtype(dtype)] * ufunc.nout)
     asked = (*kinds, *[None] * ufunc.nout)
     loop: tuple[Any, ...] = ufunc.resolve_dtypes(asked, **({"signature": wanted} if wanted else {}))
     return loop
+
+
+def _kinds_of_numpy_1(kinds: list[Any], axes: list[int]) -> list[Any]:
+    """Return what takes part before NumPy 2: numbers yield to arrays, and not to one another."""
+    if any(axes):
+        return [
+            kind if one else _as_number(numpy.dtype(kind))
+            for kind, one in zip(kinds, axes, strict=True)
+        ]
+    return [numpy.dtype(kind) for kind in kinds]
+
+
+def _as_number(kind: numpy.dtype[Any]) -> Any:
+    return {"f": float, "i": int, "u": int, "c": complex}.get(kind.kind, kind)
 
 
 def _reduction(function: Any) -> Callable[..., Any] | None:
