@@ -28,8 +28,10 @@
 #include <torch/csrc/jit/serialization/import.h>
 #include <unistd.h>
 
-// Not every torch that runs TorchScript can run exported programs without Python.
-#if __has_include(<torch/csrc/api/include/torch/nativert/ModelRunnerHandle.h>)
+// Not every torch that runs TorchScript can run exported programs without Python, and some that
+// cannot have the header.
+#if !defined(VERACITY_WITHOUT_PROGRAMS) && \
+    __has_include(<torch/csrc/api/include/torch/nativert/ModelRunnerHandle.h>)
 #include <torch/csrc/api/include/torch/nativert/ModelRunnerHandle.h>
 #define VERACITY_RUNS_PROGRAMS 1
 #endif

@@ -1,13 +1,14 @@
 //! Compiles the shim with whatever C++ compiler is there.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use memchr::memmem::Finder;
 use veracity_diag::{Diagnostic, Refusal, Result, codes};
 
-use crate::library::{C10, TorchLibrary};
+use crate::library::{C10, TORCH_CPU, TorchLibrary};
 
 /// Source of the shim.
 pub(crate) const SOURCE: &str = include_str!("../shim/shim.cpp");
@@ -54,9 +55,11 @@ impl Toolchain {
         fs::write(&source, SOURCE)
             .map_err(|error| failed(&format!("{}: {error}", source.display())))?;
         let target = scratch.join("shim.so");
+        let without_programs = (!has_runner(library)).then_some("-DVERACITY_WITHOUT_PROGRAMS");
         let (compiler, output) = self.first_that_exists(|command| {
             command
                 .args(flags_for(library))
+                .args(without_programs)
                 .arg(format!("-D_GLIBCXX_USE_CXX11_ABI={}", string_abi(library)))
                 .arg("-isystem")
                 .arg(library.folder().join("include"))
@@ -120,6 +123,30 @@ fn string_abi(library: &TorchLibrary) -> u8 {
     u8::from(!is_old)
 }
 
+/// How much of a library is searched at a time.
+const CHUNK: usize = 1 << 22;
+
+/// Whether torch can run exported programs without Python: torch 2.15 has nothing but the header.
+fn has_runner(library: &TorchLibrary) -> bool {
+    const NAME: &[u8] = b"_ZN5torch8nativert17ModelRunnerHandle";
+    let finder = Finder::new(NAME);
+    let Ok(mut file) = File::open(library.file(TORCH_CPU)) else { return false };
+    let mut buffer = vec![0; CHUNK];
+    let mut kept = 0;
+    loop {
+        let Ok(read) = file.read(&mut buffer[kept..]) else { return false };
+        let filled = kept + read;
+        if finder.find(&buffer[..filled]).is_some() {
+            return true;
+        }
+        if read == 0 {
+            return false;
+        }
+        kept = filled.min(NAME.len() - 1); // it may lie across two of them
+        buffer.copy_within(filled - kept..filled, 0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +198,18 @@ mod tests {
         ] {
             let flags = flags_for(&fake_version(root.path(), "", version));
             assert!(flags.contains(&standard), "{version}: {flags:?}");
+        }
+    }
+
+    #[test]
+    fn the_runner_is_looked_for_in_the_library() {
+        let root = tempfile::tempdir().unwrap();
+        let library = fake_torch(root.path(), "");
+        assert!(!has_runner(&library));
+        let name = "_ZN5torch8nativert17ModelRunnerHandleC1E";
+        for before in [0, CHUNK - 20, CHUNK, 3 * CHUNK - 1] {
+            fs::write(library.file(TORCH_CPU), ".".repeat(before) + name).unwrap();
+            assert!(has_runner(&library), "{before}");
         }
     }
 

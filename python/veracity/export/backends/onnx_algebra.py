@@ -597,13 +597,11 @@ TABLE: dict[Any, Callable[..., Any]] = {
     _ATEN.logdet.default: log_determinant,
     _ATEN.linalg_cholesky.default: cholesky,
     _ATEN.linalg_cholesky_ex.default: cholesky_ex,
-    _ATEN.cholesky.default: cholesky_old,
     _ATEN.cholesky_solve.default: cholesky_solve,
     _ATEN.cholesky_inverse.default: cholesky_inverse,
     _ATEN.linalg_solve_triangular.default: solve_triangular,
     _ATEN.triangular_solve.default: triangular_solve,
     _ATEN.linalg_qr.default: qr,
-    _ATEN.qr.default: qr_old,
     _ATEN._linalg_svd.default: singular_values,
     _ATEN._linalg_eigh.default: eigenvalues,
     _ATEN.linalg_pinv.atol_rtol_tensor: pseudo_inverse,
@@ -624,3 +622,6 @@ TABLE: dict[Any, Callable[..., Any]] = {
     _ATEN.linalg_matrix_rank.atol_rtol_float: rank,
     _ATEN.linalg_matrix_power.default: power,
 }
+#: Torch 2.15 has them no more.
+_OLD = {"cholesky": cholesky_old, "qr": qr_old}
+TABLE |= {getattr(_ATEN, name).default: made for name, made in _OLD.items() if hasattr(_ATEN, name)}
