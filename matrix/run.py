@@ -28,11 +28,10 @@ TOOLS = (
 )
 #: Whose versions the page names.
 PACKAGES = ("torch", "numpy", "onnxruntime", "onnx", "onnxscript")
-#: Suites that no version of anything beside a browser, the documents or LEAPP has a part in.
+#: Suites about a browser, the documents, and LEAPP beside us.
 ELSEWHERE = (
     *("test_differential.py", "test_documentation.py", "test_examples.py", "test_leapp_interop.py"),
     *("test_leapp_shim.py", "test_pictures.py", "test_report_pages.py", "test_view.py"),
-    *("test_attacks.py", "test_policies.py"),
 )
 
 
@@ -61,8 +60,8 @@ class Result:
         """Return the failures that no known difference explains."""
         return [
             test
-            for test in self.failed
-            if not any(one.explains(self.cell, test) for one in DIFFERENCES)
+            for test, said in self.failed.items()
+            if not any(one.explains(self.cell, test, said) for one in DIFFERENCES)
         ]
 
 
@@ -192,7 +191,8 @@ def page(results: Sequence[Result]) -> str:
 
 def _counts(difference: Difference, results: Sequence[Result]) -> str:
     counts = {
-        one.cell: sum(difference.explains(one.cell, test) for test in one.failed) for one in results
+        one.cell: sum(difference.explains(one.cell, *failure) for failure in one.failed.items())
+        for one in results
     }
     return ", ".join(f"`{cell}`: {count} tests" for cell, count in counts.items() if count)
 

@@ -21,14 +21,12 @@ class Finalizers:
         self._given: set[int] = set()
         self._look()
 
-    def given_among(self, objects: Iterable[Any]) -> list[int]:
+    def given_among(self, objects: Iterable[Any]) -> set[int]:
         """Return the identities of those of these objects that a finalizer was given."""
         self._look()
-        if not self._given:
-            return []
-        met = {id(one) for one in objects} & self._given
+        met = {id(one) for one in objects} & self._given if self._given else set()
         # One of them may be gone, and another object be in its place.
-        return [one for one in met if any(one == id(given) for given in _given(_infos()))]
+        return met & set(map(id, _given(_infos()))) if met else met
 
     def _look(self) -> None:
         new = []

@@ -269,8 +269,7 @@ class PythonStates:
 
     def judge_parting(self, node: TracedNode, code: CodeType, instruction: int) -> None:
         """Tell about a place at which a pass that was left alone took another way."""
-        line = source.line_of(code, instruction) or code.co_firstlineno
-        place = source.place_of(code, instruction, line)
+        place = source.place_of(code, instruction)
         known = self._code.get(node.name, [])
         number = next((i for i, one in enumerate(known) if place and one[0] is place.scope), None)
         if place is None or number is None:

@@ -55,7 +55,7 @@ def text_of(file: str, node: ast.AST, most: int = 48) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def place_of(code: CodeType, instruction: int, line: int) -> Place | None:
+def place_of(code: CodeType, instruction: int, line: int | None = None) -> Place | None:
     """Return where an instruction is; none where there is no source."""
     tree = tree_of(code.co_filename)
     if tree is None:
@@ -68,6 +68,7 @@ def place_of(code: CodeType, instruction: int, line: int) -> Place | None:
     elif inside is not None:
         return Place(code.co_filename, inside, tuple(_header_values(inside.body[0])))
     else:
+        line = line or line_of(code, instruction) or code.co_firstlineno
         statement = node if isinstance(node, ast.stmt) else _statement(tree, line)
         if statement is None:
             return None

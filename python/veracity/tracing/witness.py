@@ -219,9 +219,7 @@ def _reached(step: Step) -> Reached | None:
 
 def _tell_ran(code: CodeType, instruction: int, function: Reached | None) -> None:
     """Let those who walk the source know what ran at a call."""
-    place = source.place_of(
-        code, instruction, source.line_of(code, instruction) or code.co_firstlineno
-    )
+    place = source.place_of(code, instruction)
     called = place.nodes[0] if place is not None and len(place.nodes) == 1 else None
     if called is not None and function is not None:  # `board["x"]` runs a function as well
         resolving.saw_run(called.func if isinstance(called, ast.Call) else called, function)

@@ -77,8 +77,8 @@ remedies! {
         "Record from the first step on, with every node, or raise `max_cached_io` of `start()`.";
     RUNNER_UNPROVED
         "Without Python, torch's own runner runs a pt2 model, and it could not be tried on this machine: \
-         it needs a C++ compiler, torch's headers and a model on the CPU. What was compared ran in \
-         Python's torch.",
+         it needs a C++ compiler, torch's headers, a torch that has this runner (2.6 and 2.15 do not) \
+         and a model on the CPU. What was compared ran in Python's torch.",
         "`veracity check BUNDLE --save` where it will run, or export with `onnx` or `jit`.";
     PROOF_ELSEWHERE
         "The proof was made with another engine, another major version of it, on another kind of \
